@@ -166,9 +166,9 @@ export const LOG_ROWS = 254
 export const KEY_ROWS = 1
 
 /**
- * Kinds of the rows of queues. The engine on disk overwrites a removed row of any other kind before it acknowledges the
- * removal. A queue removes many rows. Therefore its removed rows are overwritten later, together with replaced rows.
- * The delay is acceptable, because the rows of queues do not contain the data that is sent.
+ * Kinds of the rows of queues. Before the engine on disk acknowledges the removal of a row that is not in a queue, it
+ * overwrites the row. A queue removes many rows. Therefore the removed rows of a queue are overwritten later, together
+ * with replaced rows. The delay is acceptable, because the rows of queues do not contain the data that is sent.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 
@@ -245,7 +245,10 @@ export interface Engine {
    * than a moment.
    */
   sealPending?(): Promise<void>
-  /** Resolves if a read and a write would succeed now. @throws CofferError with the reason why they would fail */
+  /**
+   * Resolves if a read and a write would succeed now. @throws CofferError with the reason why the read or the write
+   * would fail
+   */
   checkReady?(): Promise<void>
   readonly maintenance?: EngineMaintenance
   close(): Promise<void>

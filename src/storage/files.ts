@@ -94,7 +94,7 @@ export function describeOtherKind(files: Files, path: string): string | undefine
 
 /**
  * Opens a file of a vault. Returns undefined if the file does not exist. @throws CofferError `vault_damaged` if the
- * path names something else, such as a directory or a link, or `storage_failed`
+ * path names, for example, a directory or a link instead of a file, or `storage_failed`
  */
 export function openPart(files: Files, path: string, opening: Opening): number | undefined {
   try {

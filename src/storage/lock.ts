@@ -67,11 +67,11 @@ export interface Lock {
 
 const LOCK = 'lock'
 /**
- * A part of the name of the private file of a process. To acquire the lock, a process creates this file and then a hard link from
- * the lock's name to the file.
+ * A part of the name of the private file of a process. To acquire the lock, a process creates its private file and then
+ * a hard link from the lock's name to this file.
  */
 const PRIVATE = '.p-'
-/** A part of the name of a claim to break a lock. In such a name, the nonce of the lock follows this part. */
+/** A part of the name of a claim to break a lock. In the name of a claim, the nonce of the lock follows this part. */
 const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
@@ -200,7 +200,7 @@ async function tryToAcquire(options: LockOptions, own: string): Promise<boolean>
 /**
  * Removes the lock of a dead process. Only the process that has a claim on the lock's nonce may remove the lock.
  * Without claims, the slower of two processes could remove the new lock of the faster process. A claim is a lock too.
- * The claim of a dead process is broken in the same way.
+ * The claim of a dead process is broken in the same way as its lock.
  */
 function breakLock(options: LockOptions, own: string, path: string, nonce: string): boolean {
   const { files, directory, name = LOCK, identity } = options

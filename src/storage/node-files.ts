@@ -55,8 +55,8 @@ export function nodeFiles(): Files {
         // The mode is set explicitly, because the umask of the process may have removed bits of 0600.
         attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
       } catch (error) {
-        // A file system without modes rejects the change of the mode. In this case, the new file, which is still empty,
-        // is removed.
+        // A file system without modes rejects the change of the mode. If the change is rejected, the new file, which is
+        // still empty, is removed.
         fs.closeSync(file)
         fs.rmSync(path, { force: true })
         throw error

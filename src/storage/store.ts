@@ -180,7 +180,7 @@ export interface Store {
   changeCounter(kinds: readonly Kind[]): number | undefined
   /**
    * The last known counter of a shared store, which may be outdated. If a unit of work finds the same counter at its
-   * end, the counter was current.
+   * end, the cached counter was current.
    */
   cachedCounter(kinds: readonly Kind[]): number | undefined
   /** Whether other processes may use the store at the same time. */
@@ -192,7 +192,10 @@ export interface Store {
   sealPending(): Promise<void>
   /** Checks that each record of a tenant's log follows from the record before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>
-  /** Resolves if a read and a write would succeed now. @throws CofferError with the reason why they would fail */
+  /**
+   * Resolves if a read and a write would succeed now. @throws CofferError with the reason why the read or the write
+   * would fail
+   */
   checkReady(): Promise<void>
   close(): Promise<void>
 }

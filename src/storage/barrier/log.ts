@@ -97,7 +97,10 @@ export class Log {
     return isWhole && total === expected ? { count: count + lines.length } : { count, brokenAt: count + 1 }
   }
 
-  /** The number of matches, from the counts in the heads of the chains. Undefined if the records must be counted one by one. */
+  /**
+   * The number of matches, from the counts in the heads of the chains. Returns undefined if the records must be counted
+   * one by one.
+   */
   async #countMatches({ isAll, isByType, types = [] }: LogFilter, pending: number) {
     if (!isAll && !isByType) return undefined
     let total = pending

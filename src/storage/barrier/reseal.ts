@@ -57,7 +57,7 @@ export function createReseal(options: ResealOptions): (row: Row) => Promise<Rese
   }
 }
 
-/** Returns the keys of every tenant. Skips records that do not open. */
+/** Returns the keys of every tenant. Skips records that cannot be opened. */
 export async function readTenantKeys(
   keys: VaultKeys,
   rows: AsyncIterable<Row>,
@@ -70,7 +70,7 @@ export async function readTenantKeys(
   return tenants
 }
 
-/** Opens a tenant's record. Undefined if the row is not a tenant's record, or does not open. */
+/** Opens a tenant's record. Returns undefined if the row is not the record of a tenant, or cannot be opened. */
 function openTenant(keys: VaultKeys, row: Row): RecordOf['tenant'] | undefined {
   const record = row.kind === KINDS.tenant ? openIfWhole(keys.vault, row) : undefined
   return record as RecordOf['tenant'] | undefined

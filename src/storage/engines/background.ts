@@ -13,8 +13,9 @@ import type { LsmTree } from '../lsm/tree.js'
 /** The length of a slice. After each slice, units of work may run. */
 const SLICE_MS = 5
 /**
- * With more than `MANY_TABLES` tables, a slice of compaction may exceed `SLICE_MS`. The limit of a slice of compaction
- * is then this share (1/8) of the time that the units of work before the slice took.
+ * With more than `MANY_TABLES` tables, a slice of compaction may exceed `SLICE_MS`. With more than `MANY_TABLES`
+ * tables, the limit of a slice of compaction is this share (1/8) of the time that the units of work before the slice
+ * took.
  */
 const SHARE = 1 / 8
 const MANY_TABLES = 32
@@ -112,8 +113,8 @@ export class BackgroundJobs {
   }
 
   /**
-   * Merges tables: immediately if there are too many, or else in the background. Contract: nothing else in the engine
-   * runs during this call.
+   * Merges tables: immediately if there are too many tables, or else in the background. Contract: nothing else in the
+   * engine runs during this call.
    */
   async keepFewTables(): Promise<void> {
     if (this.#tables >= MAX_TABLES && this.#mayCompact())

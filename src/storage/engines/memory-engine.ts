@@ -30,7 +30,7 @@ export class MemoryEngine implements Engine {
   readonly #clock: Clock
   readonly #tasks = new TaskQueue()
   readonly #changeCounters = new ChangeCounters()
-  /** The newest layer comes first. Only this first layer changes. The other layers may belong to saved states. */
+  /** The newest layer comes first. Only the newest layer changes. The older layers may belong to saved states. */
   #layers: readonly Memtable[]
   #counters: Counters
   #sealer: LogSealer | undefined

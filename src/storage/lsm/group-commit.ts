@@ -9,8 +9,8 @@
  *                                ▼
  *                              durable: readers see it, and waiting transactions are acknowledged
  *
- * A transaction that only reads is acknowledged immediately, if its log entries can wait. Until these entries are durable, they
- * are pending: readers of the log see them, and a crash would lose them.
+ * A transaction that only reads is acknowledged immediately, if its log entries can wait. Until the log entries of such a
+ * transaction are durable, they are pending: readers of the log see them, and a crash would lose them.
  *
  * The table shows which fields contain the changes and log entries of a transaction, in each state of the transaction.
  *

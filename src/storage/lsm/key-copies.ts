@@ -1,8 +1,8 @@
 /**
- * The second copy of the rows that hold the keys of tenants. The copy is a sorted table with no other rows. `state` lists the
- * copy apart from the other tables, and reads and compactions do not use the copy. A flush that changes one of these rows writes
- * a new copy, and `state` adopts the copy together with the flushed rows. The loss of a single table therefore never loses a
- * tenant's keys.
+ * The second copy of the rows that hold the keys of tenants. The second copy is a sorted table that has only the rows
+ * with the keys of tenants. `state` lists the copy apart from the other tables, and reads and compactions do not use
+ * the copy. A flush that changes a row with keys writes a new copy, and `state` adopts the copy together with the
+ * flushed rows. The loss of a single table therefore never loses a tenant's keys.
  */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'

@@ -174,9 +174,9 @@ export class Manifest {
 
   /**
    * Writes a new copy of the rows that hold keys, if the flushed memtable changed one of these rows. First, the old
-   * versions in the present copy are overwritten. This is safe, because the log has the new versions until `state`
-   * changes. If the rows cannot be read because of damage, the present copy stays, because it may be the last copy of
-   * these rows.
+   * versions in the present copy are overwritten. The overwriting is safe, because the log has the new versions until
+   * `state` changes. If the rows cannot be read because of damage, the present copy stays, because it may be the last
+   * copy of these rows.
    */
   #copyKeys(flushed: Memtable, older: readonly LiveSSTable[]): KeyCopies {
     const { keyCopies: present } = this.contents

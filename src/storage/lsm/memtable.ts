@@ -78,8 +78,8 @@ export class Memtable {
   /** Whether rows in older memtables or tables must be overwritten soon. */
   isErasing = false
   /**
-   * Whether a removal has taken a row out of this memtable. If so, the log still contains the removed row, which must
-   * be overwritten immediately.
+   * Whether a removal has taken a row out of this memtable. After such a removal, the log still contains the removed
+   * row, which must be overwritten immediately.
    */
   hasRemoved = false
   /** The number of keys in rows that were put. In a large memtable, the keys take most of the memory. */

@@ -13,7 +13,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Compacted, writeRows } from './sstable/write-tables.js'
 import { createWal, FRAME_LIMIT, removeWal, SEAL_BYTES, type Wal, type WalRef } from './wal.js'
 
-/** A memtable that is flushed in steps, between units of work. This memtable does not change any more. */
+/** A memtable that is flushed in steps, between units of work. A frozen memtable does not change any more. */
 interface FrozenMemtable {
   memtable: Memtable
   counters: Counters
@@ -27,7 +27,9 @@ export class LsmTree {
   memtable = new Memtable()
   /** Changes that were written to the log and are not synced yet. */
   pending: Change[] = []
-  /** Whether the log has an unsynced frame. The frame may have no changes, if it only stores the time. */
+  /**
+   * Whether the log has an unsynced frame. An unsynced frame may have no changes, if the frame only stores the time.
+   */
   isUnsynced = false
   readonly changeCounters = new ChangeCounters()
   /** The counters after the last written change. */
@@ -106,7 +108,7 @@ export class LsmTree {
     this.#publish()
   }
 
-  /** Shows the pending changes to readers. Contract: these changes are synced. */
+  /** Shows the pending changes to readers. Contract: the pending changes are synced. */
   #publish(): void {
     for (const change of this.pending) {
       this.changeCounters.note(change)
@@ -171,8 +173,8 @@ export class LsmTree {
       this.manifest.commit(describe(wal))
     } catch (error) {
       wal.close()
-      // The files of the new log are removed only if the manifest is sound. After a failed write of `state`, the `state` on disk
-      // may name these files.
+      // The files of the new log are removed only if the manifest is sound. After a failed write of `state`, the
+      // `state` on disk may name the files of the new log.
       if (this.manifest.isSound) removeWal(this.context, wal.id)
       throw error
     }
@@ -198,7 +200,7 @@ export class LsmTree {
     return frozen.written !== undefined
   }
 
-  /** Adds the tables of the frozen memtable to `state`, and removes its log. */
+  /** Adds the tables of the frozen memtable to `state`, and removes the log of this memtable. */
   finishFlush(): void {
     if (this.#frozen?.written === undefined) return
     const { memtable, written, counters } = this.#frozen
@@ -233,7 +235,7 @@ export class LsmTree {
       }
   }
 
-  /** Repairs the copy of keys, and marks tables with a damaged end, so that a compaction writes them again. */
+  /** Repairs the copy of keys, and marks tables with a damaged end, so that a compaction writes these tables again. */
   repairTables(): void {
     this.flush()
     this.manifest.checkEnds()

@@ -9,7 +9,10 @@ import { openPart, readWhole, removeQuietly } from '../files.js'
 import { decodeFrame, FRAME_HEAD, type Frame } from '../rows/frame.js'
 import type { LsmOptions } from './context.js'
 
-/** The most bytes of a sealed frame: nonce 24, ciphertext, tag 16. A log is flushed long before this size. */
+/**
+ * The most bytes of a sealed frame: nonce 24, ciphertext, tag 16. A log is flushed long before its size reaches this
+ * limit.
+ */
 export const FRAME_LIMIT = 512 * 1024 * 1024
 /** The bytes that a seal adds to the plain bytes: nonce and tag. */
 export const SEAL_BYTES = 40
@@ -87,7 +90,10 @@ function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end 
   return undefined
 }
 
-/** A log is flushed long before it has this size. A file that is larger than this is refused without being read. */
+/**
+ * A log is flushed long before its size reaches this limit. A file that is larger than this is refused without being
+ * read.
+ */
 export const WAL_LIMIT = 1024 * 1024 * 1024
 /** The first log of a vault is chained to this tag. */
 export const NO_TAG = new Uint8Array(16)
@@ -200,7 +206,7 @@ export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
 
 export interface WalContents {
   frames: Frame[]
-  /** The position after the last frame that opens, before the first broken frame. */
+  /** The position after the last frame that can be opened, before the first broken frame. */
   intact: WalPosition
   acknowledged: WalPosition | undefined
   /** The number of bytes after the intact frames. */

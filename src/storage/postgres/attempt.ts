@@ -8,9 +8,10 @@ export interface Plan {
   /**
    * - `read`: all rows come from one statement, so they show one moment.
    * - `snapshot`: all statements are one transaction, which sees the store at one moment.
-   * - `change`: each statement sees the newest rows. The commit fails if rows that were read have changed since.
+   * - `change`: each statement sees the newest rows. The commit fails if rows that were read have changed since they
+   *   were read.
    *
-   * Cached records are exempt, because their counter shows whether they have changed.
+   * Cached records are not compared in this way, because their counter shows whether they have changed.
    */
   readonly mode: 'read' | 'snapshot' | 'change'
   /** The log entries of this process's earlier reads are stored, so the unit finds these entries. */
@@ -75,8 +76,9 @@ export function checkRetry(taken: number, passedMs: number, dropsTenant: boolean
 const MAX_PAUSE_MS = 200
 
 /**
- * Returns the pause in ms after an attempt (`attempt`: 1 for the first). Only units that collide with others wait. The pause
- * doubles with each attempt. Half of the pause is random (`random`: 0 to 1), so that the units do not collide again.
+ * Returns the pause in ms after an attempt (`attempt`: 1 for the first). Only units of work that collide with other
+ * units wait. The pause doubles with each attempt. Half of the pause is random (`random`: 0 to 1), so that the units do
+ * not collide again.
  */
 export function pauseMs(reason: Reason, attempt: number, random: number): number {
   if (reason !== 'conflict' && reason !== 'taken') return 0

@@ -40,7 +40,7 @@ export function createFits(): (next: Commit) => boolean {
       bytes += sealed.length
     }
     for (const { entries } of logs) for (const each of entries) bytes += each.bytes
-    // If a commit requires a certain counter, the whole batch requires it.
+    // If a commit requires a certain counter, the whole batch requires this counter.
     if (isFirst || state.changes >= 0) expected = state
     return true
   }

@@ -56,7 +56,7 @@ export class PendingBatches {
     return [...this.#ofReads]
   }
 
-  /** Removes the oldest `count` batches of reads, which are stored now. */
+  /** Removes the oldest `count` batches of reads, because they are now stored. */
   removeReads(count: number): void {
     this.remove(this.#ofReads.splice(0, count))
   }

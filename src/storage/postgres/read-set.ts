@@ -35,7 +35,9 @@ export class ReadSet {
     return this.#mode !== 'read' || this.#moments <= 1
   }
 
-  /** The attempt has read rows that are not cached. The attempt may not have seen later commits. */
+  /**
+   * The attempt has read rows that are not cached. An attempt that has read such rows may not have seen later commits.
+   */
   get hasMoment(): boolean {
     return this.#moments > 0
   }
@@ -97,8 +99,8 @@ export class ReadSet {
   }
 
   /**
-   * The caller calls this method when the unit of work changes the row. The change then requires the revision, and the
-   * next read must show the change.
+   * The caller calls this method when the unit of work changes the row. The change itself requires the revision of the
+   * row, and the next read of the row must show the change.
    */
   forget(name: RowName): void {
     this.#rows.delete(nameOf(name))

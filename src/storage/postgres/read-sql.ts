@@ -283,8 +283,8 @@ export function readPendingStatement(tenant: number): Statement {
 }
 
 /**
- * Reads a page of the pending log entries of a chain, oldest first. The page begins after the row `after`. The page ends before
- * the time `below`, after `limit` rows, or when its rows have `bytes`.
+ * Reads a page of the pending log entries of a chain, oldest first. The page begins after the row `after`. The page
+ * ends before the time `below`, after `limit` rows, or when its rows have `bytes` bytes.
  */
 export function readChainStatement(
   chain: number,

@@ -39,8 +39,8 @@ export class Unit implements port.EngineWriter {
   /** The plan of this attempt. The plan also records work that the next attempt need not repeat. */
   plan: Plan
   /**
-   * Log entries of the unit. The commit of a change stores its log entries. The engine stores the entries of a read
-   * after the commit.
+   * Log entries of the unit. The commit of a change also stores the log entries of the change. The engine stores the
+   * entries of a read after the commit.
    */
   readonly entries: port.LogEntry[] = []
   /** The unit changes the store, perhaps only by log entries. */
@@ -252,8 +252,8 @@ export class Unit implements port.EngineWriter {
   // ---- the end
 
   /**
-   * Stores everything, if the preconditions still hold. The counts of rows are always compared, because that needs no lock. The
-   * revisions of rows are compared only if the unit did not run at one moment. @throws Collision
+   * Stores everything, if the preconditions still hold. The counts of rows are always compared, because this comparison
+   * needs no lock. The revisions of rows are compared only if the unit did not run at one moment. @throws Collision
    */
   async commit(): Promise<void> {
     if (this.#collision !== undefined) throw this.#collision

@@ -29,7 +29,7 @@ export class SSTable {
   readonly #id: Uint8Array
   readonly #serial: number
   #footer: format.Footer | undefined
-  /** Whether {@link checkEnd} found damage. If so, the next compaction writes the table again. */
+  /** Whether {@link checkEnd} found damage. The next compaction writes a table with a damaged end again. */
   hasDamagedEnd = false
 
   constructor(context: LsmContext, meta: SSTableMeta) {
@@ -175,7 +175,7 @@ export class SSTable {
 
   /**
    * Returns the row without keys. A record of more than `most` bytes is left unread, except if it is small enough for
-   * the cache. With `read`, the record is read by this function, and neither the cache nor the file is used.
+   * the cache. With `read`, the record is read by the function `read`, and not from the cache or the file.
    */
   row(
     number: number,
