@@ -290,7 +290,7 @@ function createAdmission(header: Header | undefined) {
   }
 }
 
-/** Creates the key of a run. The host stores only the digest of this key. */
+/** Creates the key of a run. The host stores only the digest of a run's key. */
 function createRunKey(random: RandomSource, mac: Mac): RunKey {
   const digest = (text: string) => mac(Buffer.from(text), SECRET_HASH_BYTES)
   const key = randomKey(random, RUN_KEY)
@@ -332,7 +332,7 @@ function createRuntime(base?: App) {
   let found: Promise<Confinement> | undefined
   let client: Promise<HttpOutbound> | undefined
   let ownLinker: Promise<Linker> | undefined
-  // A fork has the packages of its original.
+  // A fork has the packages of its original vault.
   const linker = (): Promise<Linker> => {
     if (base !== undefined) return base.linker()
     ownLinker ??= import('../reactor/dependencies/start.js').then(({ createLinker }) => createLinker(options))
@@ -476,8 +476,8 @@ export async function createFirstTenant(
 }
 
 /**
- * Finds the confinement of reactors, and limits the core dumps of `host`. One child process does both, because the start of a
- * child blocks this process.
+ * Finds the confinement of reactors, and limits the core dumps of `host`. One child process does both tasks, because
+ * the start of a child blocks this process.
  */
 export async function harden(host?: CoreOwner, modulesDirectory?: string): Promise<Found> {
   return (await import('../reactor/confinement.js')).confineThisNode(modulesDirectory, host)

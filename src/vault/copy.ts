@@ -79,7 +79,7 @@ export async function restoreVault(
   await fillVault(effects, { header, keyring, rows }, progress)
 }
 
-/** @throws CofferError `conflict` if there is a vault */
+/** @throws CofferError `conflict` if there is a vault at the target */
 async function fillVault(effects: Effects, source: Source, progress: Progress, damage?: CopyDamage) {
   const { header, keyring, rows } = source
   const tenants = await readTenantKeys(keyring, rows.rows())

@@ -39,8 +39,8 @@ export class MemoryVault {
    * The clock of card codes continues from the time of the saved state. Therefore all restores of a state give the same result.
    */
   async restore(state: MemoryState): Promise<void> {
-    // The new generation begins before the restore. The engine runs requests that arrive from now on after the restore,
-    // so these requests belong to the new generation.
+    // The new generation begins before the restore. Requests that arrive from now on run after the restore, so these
+    // requests belong to the new generation.
     this.app.beginGeneration()
     // The clock changes together with the data. If the clock changed before the data, expired codes of the current data
     // would be visible again. If the clock changed after the data, a unit of work could see codes of the restored state

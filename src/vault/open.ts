@@ -45,7 +45,7 @@ const MAX_SERVER_MS = 2000
 const MIN_ACCEPT_MS = 1000
 const SERVER_PAUSE_MS = 200
 
-/** Loads the module when it is needed, because most vaults are directories. */
+/** The module of stores is loaded only when it is needed, because most vaults are directories. */
 const loadStore = () => import('./store-vault.js')
 
 /** A vault at `memory:` is lost when it closes. @throws CofferError `conflict` if the address has a vault already, `usage` */

@@ -179,7 +179,7 @@ class TenantRows {
   }
 }
 
-/** Adds missing container sets. Callers who may read only some containers need these sets to find tokens. */
+/** Adds missing container sets. Callers who may read only some containers need container sets to find tokens. */
 async function mendContainers(store: Store, tenant: number): Promise<void> {
   const sets = new Map<string, string[]>()
   for await (const { containers } of eachRecord(store, 'token', tenant))
