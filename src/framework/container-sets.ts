@@ -17,16 +17,16 @@ import {
 import type { Caller } from './caller/caller.js'
 
 /**
- * The maximum number of sets that an application may add. A public application may add fewer, because anybody
- * can know its key.
+ * The maximum number of sets that an application may add. A public application may add fewer sets, because anybody can
+ * know its key.
  */
 const MOST_SETS = { public: 1_000, private: 10_000 }
 const MAX_CACHED = 100_000
 const PAGE_SIZE = 1000
 /**
- * How many sets one unit of work examines. In a store of one process, other units of work wait for this unit, so it is
- * short. In a shared store, each unit that removes sets makes all processes read their cached records again. Therefore,
- * in a shared store, few long units of work are better than many short units.
+ * How many sets one unit of work examines. In a store of one process, other units of work wait for this unit, so this
+ * unit is short. In a shared store, each unit that removes sets makes all processes read their cached records again.
+ * Therefore, in a shared store, few long units of work are better than many short units.
  */
 const AT_ONCE = { own: 50, shared: 1_000 }
 /**

@@ -62,9 +62,9 @@ export interface RunKey {
 
 export interface Audit {
   /**
-   * Logs an access to the entity, in the same unit of work. `entry`: the default is the operation's `log`,
-   * and null logs nothing. `transform`: how the data of a token was shown or used. `about`: attributes of the
-   * entity. An event that needs only these attributes is built without reading the entity.
+   * Logs an access to the entity, in the same unit of work. `entry`: the default is the operation's `log`, and null
+   * logs nothing. `transform`: how the data of a token was shown or used. `about`: attributes of the entity. An event
+   * that needs only the attributes in `about` is built without reading the entity.
    */
   record(
     entityType: EntityType,

@@ -1,6 +1,6 @@
 /**
- * Writes the log records of a unit of work. In the same unit of work, also stores the events for webhooks that
- * subscribe to these events.
+ * Writes the log records of a unit of work. In the unit of work that writes the log records, this file also stores the
+ * events for webhooks that subscribe to these events.
  */
 import type { Awaitable } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'

@@ -16,7 +16,7 @@ export interface Outcome<Result = unknown> {
 }
 
 /**
- * An HTTP answer of code or of another server. The status, headers and body of such an answer are passed on to the
+ * An HTTP answer of code or of another server. The status, headers and body of an HttpAnswer are passed on to the
  * client.
  */
 export class HttpAnswer {

@@ -80,8 +80,8 @@ export interface CliAnnotations {
    */
   textWhere?: Readonly<Record<string, readonly string[]>>
   /**
-   * The command line asks one question for each of these members. The value of `property` decides which
-   * members apply.
+   * The command line asks one question for each member that applies. The value of `property` decides which members
+   * apply.
    */
   membersWhere?: { property: string; values: Readonly<Record<string, Fields>> }
 }

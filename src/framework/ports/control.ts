@@ -82,8 +82,8 @@ export type RequestRecord = Infer<typeof requestOutput> & { decisions?: Explaine
 export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' | 'status' | 'application_id'>>
 
 /**
- * Requests for an area that is not emulated. The server answered each request for such an area with 501. In `path`,
- * each part that may be an id is replaced by `{}`.
+ * Requests for an area that is not emulated. The server answered each request for an area that is not emulated with
+ * 501. In `path`, each part that may be an id is replaced by `{}`.
  */
 export const notEmulatedOutput = object({ method: text, path: text, area: text, count })
 export type NotEmulated = Infer<typeof notEmulatedOutput>

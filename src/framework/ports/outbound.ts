@@ -22,8 +22,8 @@ export interface OutboundAnswer {
    */
   body: AsyncIterable<Uint8Array>
   /**
-   * The whole body, if the whole body arrived together with the headers. If `whole` is set, `body` also yields these
-   * bytes.
+   * The whole body, if the whole body arrived together with the headers. If `whole` is set, `body` also yields the
+   * bytes of `whole`.
    */
   whole?: Uint8Array
   /**

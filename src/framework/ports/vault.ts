@@ -109,7 +109,7 @@ export const copiedOutput = object({
   digest: text,
   'findings?': findings,
   'skipped?': { type: 'object', additionalProperties: count },
-  /** The tenants whose keys are lost. `skipped` includes the rows of these tenants. */
+  /** The tenants whose keys are lost. `skipped` includes the rows of the tenants whose keys are lost. */
   'lost_tenants?': arrayOf(object({ tenant: count, rows: count })),
 })
 export const rekeyedOutput = object({ ...place, resealed: count, dropped_slots: texts })
