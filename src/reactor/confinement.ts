@@ -1,4 +1,6 @@
-/** Confinement of guests by the operating system: probes for the strongest wrapper command that works here. */
+/**
+ * Confinement of guests by the operating system: probes for the strongest wrapper command that works on this machine.
+ */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -12,8 +14,8 @@ const PROBE_MS = 5_000
 const NOBODY = '--reuid 65534 --regid 65534 --clear-groups'
 const GUARD = 'setpriv --pdeathsig KILL --no-new-privs'
 /**
- * Options for namespaces that an unprivileged user can create. In such a namespace, a user without a mapping is
- * `nobody`.
+ * Options for namespaces that an unprivileged user can create. In a namespace that an unprivileged user created, a user
+ * without a mapping is `nobody`.
  */
 const ALONE = '--net --ipc --pid --fork --kill-child'
 const BARE = '--inh-caps=-all --bounding-set=-all'
@@ -44,8 +46,8 @@ export interface CoreOwner {
 /**
  * A shell script. The script limits the core dumps of the process $3, and prints `limited` if this succeeded. Without
  * `prlimit`, the inherited limit applies. The limit of core dumps does not affect a handler that takes the dump.
- * Therefore the script also sets the core dump filter, which keeps memory out of such dumps. Then the script prints the
- * first wrapper under which Node and the guest file are accessible, and the paths of the tools.
+ * Therefore the script also sets the core dump filter, which keeps memory out of the dumps that a handler takes. Then
+ * the script prints the first wrapper under which Node and the guest file are accessible, and the paths of the tools.
  */
 const PROBE = [
   'node=$1 guest=$2 pid=$3 path=$4; shift 4',
@@ -162,8 +164,8 @@ export function describeThisNode(): NodeProgram {
 }
 
 /**
- * Searches the file of the guest beside the bundled command line, and two levels above this compiled module. @throws
- * CofferError `internal`
+ * Searches for the file of the guest beside the bundled command line, and two levels above this compiled module.
+ * @throws CofferError `internal`
  */
 export function findGuestFile(): string {
   const found = ['guest.mjs', '../../guest.mjs']

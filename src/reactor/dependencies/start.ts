@@ -173,7 +173,7 @@ function readResult(output: string | undefined, project: string): Bundled {
 }
 
 /**
- * Searches the program beside the bundled command line, and three levels above this compiled module. @throws
+ * Searches for the program beside the bundled command line, and three levels above this compiled module. @throws
  * CofferError `internal`
  */
 function findProgram(): string {

@@ -20,8 +20,8 @@ const SUBTLE = split(
 
 const CIPHER = { takes: 4, gives: 'update final getAuthTag', does: 'setAutoPadding setAAD setAuthTag' }
 /**
- * Functions that return an object. `gives`: the methods of this object that return data. `does`: the methods of this
- * object that return the object itself.
+ * Functions that return an object. `gives`: the methods of the returned object that return data. `does`: the methods of
+ * the returned object that return the object itself.
  */
 const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: string; copies?: boolean }>> = {
   createHash: { takes: 1, gives: 'digest', does: 'update', copies: true },

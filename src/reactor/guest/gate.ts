@@ -16,7 +16,7 @@ export interface Epoch {
   /** Starts a timer of the current run. */
   setTimeout?: ((callback: () => void, ms: number) => unknown) | undefined
   /**
-   * Calls of Node that have not settled. These calls use time and memory, so the guest is idle only after these calls
+   * Calls of Node that have not settled. Calls of Node use time and memory, so the guest is idle only after these calls
    * have settled.
    */
   readonly pending: Set<Promise<unknown>>

@@ -23,8 +23,8 @@ interface Timer {
 const timers = new Hidden<Timer>()
 
 /**
- * The result of `setTimeout` and the other functions. At the end of a run all timers are cancelled, so `ref` and
- * `unref` do nothing.
+ * The object that `setTimeout` and the other functions that start timers return. At the end of a run all timers are
+ * cancelled, so `ref` and `unref` do nothing.
  */
 export class Timeout {
   constructor(timer: unknown) {
