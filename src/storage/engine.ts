@@ -154,7 +154,7 @@ export interface LogSealer {
 }
 
 /**
- * The kind of the rows that hold log records. The engine may overwrite an old version of such a row late, because newer
+ * The kind of the rows that hold log records. The engine may overwrite an old version of a log row late, because newer
  * rows contain the same entries.
  */
 export const LOG_ROWS = 254

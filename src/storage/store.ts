@@ -58,8 +58,9 @@ export interface LogCheck {
 export type LogPosition = Readonly<Record<string, number>>
 
 /**
- * Records of a tenant's log in the order of their chains. `position`: the position after these records. `lost`: how
- * many records were dropped before they were read. `left`: how many records follow these records.
+ * Records of a tenant's log in the order of their chains. `position`: the position after the records in `records`.
+ * `lost`: how many records were dropped before they were read. `left`: how many records of the log follow after
+ * `position`.
  */
 export interface LogPart {
   records: LogRecord[]

@@ -108,8 +108,8 @@ export class LogChain {
     const { blocks, gone, tail } = await this.load()
     const first = gone * BLOCK_RECORDS
     const end = blocks * BLOCK_RECORDS + tail.items.length
-    // If `from` is after the end of the chain, the vault was restored to an earlier state. After such a restore,
-    // reading begins at the first record that the chain still has.
+    // If `from` is after the end of the chain, the vault was restored to an earlier state. After a restore of an
+    // earlier state, reading begins at the first record that the chain still has.
     const start = from > end ? first : Math.max(from, first)
     const lines: LogLine[] = []
     while (lines.length < limit && start + lines.length < end) {

@@ -18,9 +18,7 @@ export function createSealedStore(engine: Engine, keys: VaultKeys, codeLag = () 
   const shared: SharedState = { keys, cache: new RecordCache(), heads, opened: 0, codeLag }
   const readerOf = (rows: EngineReader) => new SealedReader(rows, shared)
   const writerOf = (rows: EngineWriter) => new SealedWriter(rows, shared)
-  /**
-   * The batches of log entries that the chains contain. These batches are read once for each unit of work and tenant.
-   */
+  /** The batches of log entries that the chains contain. The batches are read once for each unit of work and tenant. */
   const taken = new WeakMap<EngineReader, Map<number, Promise<TakenBatches[]>>>()
   const readTaken = (rows: EngineReader, tenant: number) => {
     const known = taken.get(rows) ?? new Map<number, Promise<TakenBatches[]>>()

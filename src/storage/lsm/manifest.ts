@@ -142,7 +142,10 @@ export class Manifest {
   readonly context: LsmContext
   contents: Contents
   #broken: CofferError | undefined
-  /** The number of {@link keepFiles} calls that are not released yet. `#deferred`: the removals that wait for these calls. */
+  /**
+   * The number of {@link keepFiles} calls that are not released yet. `#deferred`: the removals that wait until all
+   * {@link keepFiles} calls are released.
+   */
   #readers = 0
   #deferred: (() => void)[] = []
 
@@ -303,8 +306,8 @@ export class Manifest {
       this.commit({ sstables: sortSSTables(others) })
     } catch (error) {
       sstable?.close()
-      // The new table is removed only if the manifest is sound. After a failed write of `state`, the `state` on disk may name the
-      // file of this table.
+      // The new table is removed only if the manifest is sound. After a failed write of `state`, the `state` on disk
+      // may name the file of the new table.
       if (sstable !== undefined && this.isSound) removeQuietly(files, sstable.path)
       throw error
     }

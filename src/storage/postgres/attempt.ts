@@ -11,7 +11,7 @@ export interface Plan {
    * - `change`: each statement sees the newest rows. The commit fails if rows that were read have changed since they
    *   were read.
    *
-   * Cached records are not compared in this way, because their counter shows whether they have changed.
+   * Cached records are not compared at the commit, because their counter shows whether they have changed.
    */
   readonly mode: 'read' | 'snapshot' | 'change'
   /** The log entries of this process's earlier reads are stored, so the unit finds these entries. */

@@ -247,8 +247,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
 
   /**
    * Deletes rows of a deleted tenant again, because units that began before the deletion may have added rows. The
-   * function waits until these units have ended, at most for `lock_timeout`. If rows are left after the wait, nobody
-   * can open them, because their keys are deleted.
+   * function waits until units that began before the deletion have ended, at most for `lock_timeout`. If rows are left
+   * after the wait, nobody can open them, because their keys are deleted.
    */
   async #sweep(tenant: number): Promise<void> {
     const statements = [{ text: 'begin' }, ...EXCLUDE_OTHERS, ...dropTenantStatements(tenant), COMMIT]

@@ -36,7 +36,8 @@ export class ReadSet {
   }
 
   /**
-   * The attempt has read rows that are not cached. An attempt that has read such rows may not have seen later commits.
+   * The attempt has read rows that are not cached. An attempt that has read rows that are not cached may not have seen
+   * later commits.
    */
   get hasMoment(): boolean {
     return this.#moments > 0

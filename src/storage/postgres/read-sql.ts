@@ -88,8 +88,8 @@ export function findExpiredStatement(limit: number, until: number): Statement {
 }
 
 /**
- * Returns keys of which every match has at least one. Returns an empty list if the condition does not require such
- * keys, or if the query has no page.
+ * Returns keys of which every match has at least one. Returns an empty list if the condition requires no key, or if the
+ * query has no page.
  */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
@@ -101,7 +101,7 @@ export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
  * Selects a page of rows. Each row also has `counts`: the number of rows for each key in `counted`.
  *
  * - A page by number: newest first, each row with the total number of matches, which {@link countMatches} counts.
- * - A page by `seq`: lower than `below`, newest first, or higher than `above`, oldest first. Such a page has no total.
+ * - A page by `seq`: lower than `below`, newest first, or higher than `above`, oldest first. A page by `seq` has no total.
  */
 export function searchStatement(query: Query | SeekQuery, now: number, counted: Key[] = []): Statement {
   const { size, maxBytes } = query
@@ -172,10 +172,10 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, o
 }
 
 /**
- * Counts the live matches. If each part of the condition names keys, the rows of frequent keys are counted in the index of keys,
- * without reading the rows. The expired rows are then subtracted. There are few expired rows, because expired rows are purged.
- * For any other condition, each match is read. `keyed`: the parameters of the keys of each part, or undefined if a part names no
- * keys.
+ * Counts the live matches. If each part of the condition names keys, the rows of frequent keys are counted in the index
+ * of keys, without reading the rows. Then the expired rows are subtracted from the count. There are few expired rows,
+ * because expired rows are purged. If a part of the condition names no keys, each match is read. `keyed`: the
+ * parameters of the keys of each part of the condition, or undefined if a part names no keys.
  */
 function countMatches(
   { where }: Query,
@@ -209,7 +209,7 @@ function countRare(key: string): string {
   return `(select count(*) from (select 1 from coffer_keys where ${WITH_KEY} ${key} limit ${RARE}) k)`
 }
 
-/** Reads the index for the keys of the part with the fewest rows. */
+/** Reads the index for the keys of that part of the condition that has the fewest rows. */
 function walkRarest(parts: readonly string[][], order: Order): string {
   const counts = parts.map((keys, at) => `(${at}, ${keys.map(countRare).join(' + ')})`)
   const isOnly = parts.length === 1
@@ -250,10 +250,7 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/**
- * Returns keys of which every match has at least one. Returns an empty list if the condition does not require such
- * keys.
- */
+/** Returns keys of which every match has at least one. Returns an empty list if the condition requires no key. */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []

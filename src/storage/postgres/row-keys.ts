@@ -2,7 +2,10 @@
 
 const KEY_BYTES = 8
 
-/** Returns SQL that yields the numbers of a row's keys, from `first` on. {@link keyAt} accepts these numbers. */
+/**
+ * Returns SQL that yields the numbers of a row's keys, from `first` on. {@link keyAt} accepts the numbers of a row's
+ * keys.
+ */
 export function eachKey(keys: string, first = 1): string {
   return `generate_series(${first}, octet_length(${keys}) / ${KEY_BYTES}) as n`
 }

@@ -28,7 +28,9 @@ export interface Shared {
   readonly logs: PendingLogs
   readonly clock: Clock
   readonly random: RandomSource
-  /** Kinds of rows that callers cache from one unit to the next. The store counts the changes of these rows. */
+  /**
+   * Kinds of rows that callers cache from one unit to the next. The store counts the changes of rows of these kinds.
+   */
   readonly cachedKinds: ReadonlySet<number>
   /** The newest state of the store that this process has seen. */
   state: StoreState

@@ -3,7 +3,7 @@
  *
  * - A read is sent at once. The result of the read is recorded as a precondition (`read-set.ts`).
  * - A change waits (`write-set.ts`). The commit sends all changes and preconditions with one statement.
- * - A read that must show a waiting change sends this change first. After such a read, the attempt is one transaction
+ * - A read that must show a waiting change sends this change first. Once a change was sent, the attempt is one transaction
  *   (`session.ts`).
  * - If a precondition is not met, or if the plan does not allow the next step, a {@link Collision} ends the attempt. The
  *   engine then runs the unit again, with the plan that `attempt.ts` derives from the reason of the collision.
@@ -25,7 +25,10 @@ import { HIGHEST_REV, MAX_STEP, randomNumber } from './tables.js'
 import { WriteSet } from './write-set.js'
 import * as writes from './write-sql.js'
 
-/** The rows that an answer depends on. The names of these rows begin with `prefix`. `kind`: undefined for rows of several kinds. */
+/**
+ * The rows that an answer depends on. The names of the rows in a scope begin with `prefix`. `kind`: undefined for rows
+ * of several kinds.
+ */
 interface Scope {
   prefix: string
   kind?: number
@@ -241,8 +244,9 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Sends the waiting changes of a kind (or of each kind) with the next statement. Also sends the preconditions about numbers of
-   * rows that these changes may alter. The preconditions about revisions wait for the commit, because the commit locks the rows.
+   * Sends the waiting changes of a kind (or of each kind) with the next statement. Also sends the preconditions about
+   * numbers of rows that the waiting changes may alter. The preconditions about revisions wait for the commit, because
+   * the commit locks the rows.
    */
   #flush(kind?: number, then?: readonly Statement[]): void {
     const changes = new Map([...this.#writes.take(kind), ...this.#reads.takeCounts(kind)])

@@ -35,7 +35,7 @@ function encodeLength({ length }: Uint8Array): Buffer {
 
 /**
  * Yields at most {@link MAX_FOUND} possible footers in the last bytes of a file, the last first. The caller tries to
- * open these footers.
+ * open the yielded footers.
  */
 export function* findCopies(tail: Buffer): Generator<Buffer> {
   let left = MAX_FOUND

@@ -175,8 +175,9 @@ export function adoptCompacted(
   const dropped = new Set<number>()
   current.forEach((live, index) => {
     for (const row of live.dead) if (maps[index]![row] !== GONE) dead.push(maps[index]![row]!)
-    // The compaction omitted rows of tenants that were dropped before the compaction began. These tenants are not
-    // dropped again in the new table, because other inputs may have newer rows of these tenants.
+    // The compaction omitted rows of tenants that were dropped before the compaction began. Tenants that were dropped
+    // before the compaction are not dropped again in the new table, because other inputs may have newer rows of these
+    // tenants.
     for (const tenant of live.dropped)
       if (!inputs[index]!.dropped.has(tenant) && sstable.footer.tenants.has(tenant)) dropped.add(tenant)
   })
