@@ -476,8 +476,8 @@ export async function createFirstTenant(
 }
 
 /**
- * Finds the confinement of reactors, and limits the core dumps of `host`. One child process does both tasks, because
- * the start of a child blocks this process.
+ * Finds the confinement of reactors, and limits the core dumps of `host`. One child process finds the confinement and
+ * limits the core dumps, because the start of a child blocks this process.
  */
 export async function harden(host?: CoreOwner, modulesDirectory?: string): Promise<Found> {
   return (await import('../reactor/confinement.js')).confineThisNode(modulesDirectory, host)

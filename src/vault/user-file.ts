@@ -1,6 +1,6 @@
 /**
- * Files that commands write for the user, outside a vault. Each of these files has mode 0600, and gets its name when it
- * is complete.
+ * Files that commands write for the user, outside a vault. Each user file has mode 0600, and gets its name when it is
+ * complete.
  */
 import { randomBytes } from 'node:crypto'
 import { dirname } from 'node:path'

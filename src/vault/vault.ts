@@ -53,7 +53,7 @@ export function createRemoteVault(peer: VaultSocketClient): Vault {
   }
 }
 
-/** Answers a message of another process. A failure is an answer too. */
+/** Answers a message of another process. If the operation fails, the answer contains the error. */
 export async function answerMessage(vault: Vault, message: unknown): Promise<Reply> {
   try {
     return { outcome: await vault.ask(message as OperationRequest) }
