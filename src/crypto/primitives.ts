@@ -78,7 +78,7 @@ export function deriveKey(primitives: Primitives, root: Uint8Array, purpose: str
   return primitives.digest(KEY_BYTES, Buffer.from(`coffer/1/${purpose}`), root)
 }
 
-/** Compares in constant time. If the digests have different lengths, the function returns early. */
+/** Compares two digests in constant time. If the digests have different lengths, the function returns early. */
 export function isEqualDigest(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }

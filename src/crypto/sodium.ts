@@ -36,8 +36,9 @@ const LARGEST_STATE = 512
 const LARGEST_SMALL = LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES
 
 /**
- * Resolves when libsodium (WebAssembly) can be called synchronously, 20 ms after a cold start. Small messages are processed in
- * reserved memory, from which every secret is erased after the call. Node processes large messages.
+ * Resolves when libsodium (WebAssembly) can be called synchronously, 20 ms after a cold start. Small messages are
+ * processed in reserved memory, from which every secret is erased after the call. Large messages are processed by the
+ * functions of Node.
  */
 export async function loadSodium(): Promise<Primitives> {
   const { default: wrappers } = await import('libsodium-wrappers')
@@ -123,7 +124,10 @@ export async function loadSodium(): Promise<Primitives> {
   }
 }
 
-/** Copies into Node's buffer pool. Above 64 bytes, a separate buffer would cost 1 µs, and 1 µs more when it is collected. */
+/**
+ * Copies bytes from the memory of libsodium into Node's buffer pool. Above 64 bytes, a separate buffer would cost 1 µs,
+ * and 1 µs more when it is collected.
+ */
 function copyOut(heap: Uint8Array, from: number, to: number, allocate = Buffer.allocUnsafe): Uint8Array {
   const copy = allocate(to - from)
   copy.set(heap.subarray(from, to))
