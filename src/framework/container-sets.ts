@@ -83,7 +83,7 @@ export class ContainerSets {
     if (sets.length <= MAX_CACHED) this.#cached.set(tenant, { counter, sets })
   }
 
-  /** Schedules the removal of those sets that no token has. Contract: called after the commit. */
+  /** Schedules the removal of those sets that no token has. Contract: the caller calls `release` after its commit. */
   release(tenant: number, ids: readonly string[]): void {
     this.#remember(tenant, ids)
     this.#releasedSince += ids.length

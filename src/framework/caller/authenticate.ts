@@ -80,8 +80,8 @@ async function readSession(host: Host, hash: string, reader: StoreReader): Promi
 }
 
 /**
- * Returns a function. The function returns true until a record of one of `kinds` changes. Contract: `watch` is called
- * before the records are read.
+ * Returns a function that returns true until a record of one of `kinds` changes. Contract: `watch` is called before the
+ * records are read.
  */
 function watch(reader: StoreReader, kinds: readonly Kind[]): (later: StoreReader) => boolean {
   const version = reader.changeCounter(kinds)
