@@ -128,8 +128,8 @@ export function clone(value: unknown, seen = new Map<object, unknown>()): unknow
 }
 
 /**
- * Copies an object of a built-in class. The copy of a collection has no items. Returns undefined if the class of the
- * object is not built-in.
+ * Copies an object of a built-in class. The copy of a Map or Set is empty, and `clone` adds the items. Returns
+ * undefined if the class of the object is not built-in.
  */
 function copyWhole(value: object): object | undefined {
   if (value instanceof Map) return new Map()
