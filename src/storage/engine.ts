@@ -168,7 +168,8 @@ export const KEY_ROWS = 1
 /**
  * Kinds of the rows of queues. Before the engine on disk acknowledges the removal of a row that is not in a queue, it
  * overwrites the row. A queue removes many rows. Therefore the removed rows of a queue are overwritten later, together
- * with replaced rows. The delay is acceptable, because the rows of queues do not contain the data that is sent.
+ * with replaced rows. The late overwriting is acceptable, because the rows of queues do not contain the data that is
+ * sent.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 

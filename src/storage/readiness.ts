@@ -19,7 +19,7 @@ export class Readiness {
     this.#probe = probe
   }
 
-  /** Records how a real write ended. `error`: undefined if the write succeeded. */
+  /** Records how a write of a request ended. `error`: undefined if the write succeeded. */
   recordWrite(error?: unknown): void {
     this.#failure = error === undefined ? undefined : { error, at: performance.now() }
   }

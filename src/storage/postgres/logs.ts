@@ -1,10 +1,9 @@
 /**
- * Stores log entries in two steps:
- *
- * 1. The entries become sealed rows of `coffer_waiting`. The commit of a change stores the log entries of the change. The
- *    entries of reads are stored together, within 25 ms. Each row names the chain that its server leases.
- * 2. The server moves its rows of `coffer_waiting` into the chain that it leases, oldest first, so that a chain is in the order
- *    of time. If a server has died and its lease has expired, another server moves its rows.
+ * Stores log entries in two steps. In the first step, the entries become sealed rows of `coffer_waiting`. The commit of
+ * a change stores the log entries of the change. The entries of reads are stored together, within 25 ms. Each row of
+ * `coffer_waiting` names the chain that its server leases. In the second step, the server moves its rows into the chain
+ * that it leases, oldest first, so that a chain is in the order of time. If a server has died and its lease has
+ * expired, another server moves its rows.
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import type { EngineWriter, LogEntry, LogSealer, PendingEntries, SealEntries } from '../engine.js'

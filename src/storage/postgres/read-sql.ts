@@ -98,10 +98,10 @@ export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
 }
 
 /**
- * Selects a page of rows. Each row also has `counts`: the number of rows for each key in `counted`.
- *
- * - A page by number: newest first, each row with the total number of matches, which {@link countMatches} counts.
- * - A page by `seq`: lower than `below`, newest first, or higher than `above`, oldest first. A page by `seq` has no total.
+ * Selects a page of rows. Each row also has `counts`: the number of rows for each key in `counted`. A page by number
+ * has the newest rows first, and each row has the total number of matches, which {@link countMatches} counts. A page by
+ * `seq` has the rows lower than `below`, newest first, or the rows higher than `above`, oldest first. A page by `seq`
+ * has no total.
  */
 export function searchStatement(query: Query | SeekQuery, now: number, counted: Key[] = []): Statement {
   const { size, maxBytes } = query
@@ -139,14 +139,10 @@ type Order = 'asc' | 'desc'
 type Parameter = (value: unknown) => string
 
 /**
- * Returns the matching rows, as `from … where …`. There are three cases:
- *
- * - The condition lists ids. The statement looks up each id.
- * - Parts of the condition consist of keys. The statement reads the index of keys, in the order of `seq`, for the part with the
- *   fewest rows.
- * - In all other cases, the statement reads the index of the kind, in the order of `seq`.
- *
- * `shape`: the number of keys in each part.
+ * Returns the matching rows, as `from … where …`. If the condition lists ids, the statement looks up each id. If parts
+ * of the condition consist of keys, the statement reads the index of keys, in the order of `seq`, for the part with the
+ * fewest rows. In all other cases, the statement reads the index of the kind, in the order of `seq`. `shape`: the
+ * number of keys in each part of the condition.
  */
 function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, order: Order) {
   const values: unknown[] = [tenant, kind, now]

@@ -1,10 +1,8 @@
 /**
- * Sends the statements of one attempt at a unit of work, in one of two ways:
- *
- * - Without a transaction, each statement stands alone. Reads by id, and commits, share statements with other units of this
- *   process (`batcher.ts`).
- * - In a transaction, the attempt sees its own changes. A snapshot is a transaction from its beginning (`repeatable read`).
- *   Other attempts become a transaction when they first send a change before a read (`read committed`).
+ * Sends the statements of one attempt at a unit of work, with or without a transaction. Without a transaction, each
+ * statement stands alone, and reads by id and commits share statements with other units of this process (`batcher.ts`).
+ * In a transaction, the attempt sees its own changes. A snapshot is a transaction from its beginning (`repeatable
+ * read`). Any other attempt becomes a transaction when it first sends a change before a read (`read committed`).
  */
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'

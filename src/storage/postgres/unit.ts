@@ -1,12 +1,10 @@
 /**
- * One attempt at a unit of work.
- *
- * - A read is sent at once. The result of the read is recorded as a precondition (`read-set.ts`).
- * - A change waits (`write-set.ts`). The commit sends all changes and preconditions with one statement.
- * - A read that must show a waiting change sends this change first. Once a change was sent, the attempt is one transaction
- *   (`session.ts`).
- * - If a precondition is not met, or if the plan does not allow the next step, a {@link Collision} ends the attempt. The
- *   engine then runs the unit again, with the plan that `attempt.ts` derives from the reason of the collision.
+ * One attempt at a unit of work. A read is sent at once, and its result is recorded as a precondition (`read-set.ts`).
+ * A change waits (`write-set.ts`), and the commit sends all changes and preconditions with one statement. A read that
+ * must show a waiting change sends this change first. Once a change was sent, the attempt is one transaction
+ * (`session.ts`). If a precondition is not met, or if the plan does not allow the next step, a {@link Collision} ends
+ * the attempt. The engine then runs the unit again, with the plan that `attempt.ts` derives from the reason of the
+ * collision.
  */
 import { CofferError } from '../../errors.js'
 import type * as port from '../engine.js'

@@ -1,9 +1,8 @@
 /**
- * The layout of a sorted table: records | sealed blocks of each section | two copies of the sealed footer (`footer-copies.ts`).
- *
- * - An entry of `ROWS` is the head of a row, then the offset u48 and length u32 of its record.
- * - An entry of an index is 8 bytes (the beginning of an id, a key, or the time of expiry) and a row number u32. The
- *   entries of an index ascend by the 8 bytes and then by the row number.
+ * The layout of a sorted table: records | sealed blocks of each section | two copies of the sealed footer
+ * (`footer-copies.ts`). An entry of `ROWS` is the head of a row, then the offset u48 and length u32 of its record. An
+ * entry of an index is 8 bytes (the beginning of an id, a key, or the time of expiry) and a row number u32. The entries
+ * of an index ascend by the 8 bytes and then by the row number.
  */
 import { asBuffer, fromBase64, toBase64 } from '../../bytes.js'
 import { HEAD_BYTES, RowView } from '../../rows/row.js'

@@ -6,7 +6,7 @@ import type { SSTable } from './reader.js'
 
 const NO_ROWS = new Uint32Array(0)
 
-/** Immutable. A change creates a new object, for a new `state`. */
+/** Immutable. A change of the dead rows creates a new object, which belongs to a new `state`. */
 export class LiveSSTable {
   readonly sstable: SSTable
   /** Row numbers, ascending. */

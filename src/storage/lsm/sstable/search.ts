@@ -55,7 +55,7 @@ class Marks {
 
 /**
  * Finds the live matches at time `now`. Returns the number of matches, and a function from an index to a row. A higher
- * index gives a higher row.
+ * index gives a row with a higher number.
  */
 export function search(live: LiveSSTable, memtables: readonly Memtable[], query: Wanted, now: number) {
   const { sstable } = live

@@ -120,11 +120,9 @@ const MANY_TABLES = 32
 const MANY_WIDTH = 16
 
 /**
- * Chooses the tables to compact, of at most `limit` bytes. Chooses the first of these that exists:
- *
- * - the smallest tables, if there are too many tables
- * - four tables of one tier
- * - a table with many dead rows or a damaged end
+ * Chooses the tables to compact, of at most `limit` bytes. If there are too many tables, the function chooses the
+ * smallest tables. Otherwise it chooses four tables of one tier, if a tier has four tables, or else a table with many
+ * dead rows or a damaged end.
  */
 export function chooseInputs(tables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
   const bySize = [...tables].sort((left, right) => left.sstable.meta.bytes - right.sstable.meta.bytes)
