@@ -122,7 +122,7 @@ t.test('all events have the documented content and contain no secret', async (t)
   await ask('proxy delete', { id: proxy.id })
   await ask('reactor delete', { id: reactor.id })
   await ask('token delete', { id: 'card-1' })
-  const found = await vault.control.webhooks({ timeout: LONG, count: 38 })
+  const found = await vault.control.webhooks({ timeout: LONG, count: 34 })
   const told = found.map(({ payload }) => (payload as { event: { type: string; data: object } }).event)
   t.strictSame(
     told.map(({ type }) => type),
