@@ -21,8 +21,10 @@ const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: s
   fork: { list: 'control fork list' },
   invitation: { noun: 'invite' },
   key: { noun: 'app key' },
+  merchant: { noun: 'tenant merchant' },
   mail: { list: 'invite outbox' },
   snapshot: { list: 'control snapshot list' },
+  template: { noun: 'app template' },
   'token intent': { noun: 'intent' },
 }
 /** The start of the message of an operation. It does not contain the id, because the API does not repeat input. */

@@ -142,6 +142,7 @@ function createNounList(task: Task): ListNoun {
     if (noun === 'token') return findTokens(task, given)
     const { application_id } = input
     if (noun === 'app key') return task.ask({ application_id }, 'app key list') as Promise<unknown[]>
+    if (noun === 'app template') return task.ask({}, 'app template list') as Promise<unknown[]>
     const known = lists.get(noun) ?? listAll(task, noun)
     lists.set(noun, known)
     return known

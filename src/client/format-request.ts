@@ -32,10 +32,11 @@ export function formatRelayed(relay: Relay, input: OperationInput, prefix: strin
 }
 
 /** Returns path and query of a request. @throws CofferError `validation` for a value that a URL cannot carry */
-export function formatTarget({ endpoint }: RoutedOperation, input: OperationInput): string {
+export function formatTarget({ endpoint, input: schema }: RoutedOperation, input: OperationInput): string {
   const path = endpoint.path.replaceAll(/\{([a-z_]+)\}/g, (_, name: string) => {
-    if (input[name] === undefined) throw invalid(name, `is required, as in { ${name}: '…' }`)
-    const text = String(input[name])
+    const { [name]: value = schema.properties[name]?.default } = input
+    if (value === undefined) throw invalid(name, `is required, as in { ${name}: '…' }`)
+    const text = String(value)
     // Proxies drop these segments, so the request would reach another path.
     if (text === '' || text === '.' || text === '..') throw invalid(name, 'cannot be part of a URL')
     return encode(text, name)

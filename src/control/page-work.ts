@@ -186,7 +186,7 @@ export type Facts = Awaited<ReturnType<typeof readFacts>>
 
 /** `actors`: names of members and applications, by id. Applications are oldest first. */
 async function readFacts({ control: { app }, tenant }: Place) {
-  const { number, owner_id } = await app.tenant(tenant)
+  const { number } = await app.tenant(tenant)
   const owner = await app.owner({ reveal: false, tenant })
   return app.store.read(async (reader) => {
     const count = async (kind: 'token' | 'reactor' | 'mail' | 'threeds_session') =>
@@ -194,7 +194,7 @@ async function readFacts({ control: { app }, tenant }: Place) {
     const all = { page: 1, size: MAX_NAMES }
     const { records: applications, total } = await reader.find('application', number, all)
     const { records: members } = await reader.find('member', number, all)
-    const actors: Record<string, string> = { [owner_id]: 'owner', [owner.actor.id]: 'owner' }
+    const actors: Record<string, string> = { [owner.actor.id]: 'owner' }
     for (const { id, name } of applications) actors[id] = name
     for (const { user_id: id } of members)
       actors[id] ??= (await reader.get('user', 0, id))?.email ?? 'a member'

@@ -53,6 +53,7 @@ const SUBJECT_KINDS: Readonly<Record<EntityType, Kind | undefined>> = {
   key: 'client_key',
   threeds_session: 'threeds_session',
   account_updater_job: 'account_updater_job',
+  merchant: 'merchant',
   member: undefined,
   tenant: undefined,
 }

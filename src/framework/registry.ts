@@ -78,7 +78,15 @@ function register(definition: AnyOperation): RegisteredOperation {
   const registered = { ...definition, noun, ...group, verb, positionals, columns }
   if (route === undefined) return registered
   const endpoint = endpointOf(definition, route)
-  return { ...registered, positionals: [...endpoint.parameters, ...positionals], endpoint }
+  // A command has no argument for a parameter of the path that has a default.
+  const asked = endpoint.parameters.filter((each) => !isDefaulted(definition, each))
+  return { ...registered, positionals: [...asked, ...positionals], endpoint }
+}
+
+/** Whether the property has a default, so that callers may leave it out. */
+function isDefaulted({ input }: Pick<AnyOperation, 'input'>, property: string): boolean {
+  const { properties = {} } = input as ObjectSchema
+  return 'default' in (properties[property] ?? {})
 }
 
 function endpointOf(definition: AnyOperation, route: string) {

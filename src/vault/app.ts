@@ -222,8 +222,12 @@ export function createApp(parts: AppParts): App {
     clientEncryption: () => (clientEncryption ??= loadClientEncryption()),
     isEqualSecret: (a, b) => isEqualDigest(Buffer.from(a), Buffer.from(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
-      const { number, owner_id } = await tenant(nameOrId)
-      return ownerCaller(number, owner_id, { reveal })
+      // Commands act as the user who created the vault, even if the tenant has another owner.
+      const [number, userId] = await store.read(async (reader) => {
+        const { number } = await findTenant(reader, nameOrId)
+        return [number, (await readSettings(reader)).owner_id] as const
+      })
+      return ownerCaller(number, userId, { reveal })
     },
     generateTenantKeys: keyring.generateTenant,
     settle: () => background.idle(),

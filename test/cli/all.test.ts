@@ -30,6 +30,7 @@ async function fill(home: Home): Promise<void> {
   await make('formula create', draft, { ...draft, name: 'g' })
   const formula = { id: (await home.json('formula list')).data[0].id }
   await make('reactor create', { name: 'r', formula }, { name: 's', formula })
+  await make('tenant merchant create', { name: 'm' }, { name: 'n' })
   const proxy = { name: 'p', destination_url: 'https://example.com' }
   await make('proxy create', proxy, { ...proxy, name: 'q' })
   await make('invite create', { email: 'a@example.com' }, { email: 'b@example.com' })

@@ -65,6 +65,9 @@ const REQUESTS: Record<string, [operation: string, body: object]> = {
   AccountUpdaterRealTimeRequest: ['updater real-time', { token_id: 'x' }],
   CreateAccountUpdaterJobRequest: ['updater job create', {}],
   BankVerificationRequest: ['enrich bank', { token_id: 'x' }],
+  TransferTenantOwnerRequest: ['tenant transfer-owner', { member_id: 'x' }],
+  SecurityContactEmailRequest: ['tenant set-security-contact', { email: 'x' }],
+  TenantMerchantRequest: ['tenant merchant create', { name: 'x' }],
 }
 
 t.test('each property that the client sends is declared, refused or listed as ignored', async (t) => {
@@ -117,6 +120,10 @@ const ANSWERS: Record<string, string> = {
   AccountUpdaterRealTimeResponse: 'updater real-time',
   BankVerificationResponse: 'enrich bank',
   CardDetailsResponse: 'enrich card',
+  ApplicationTemplate: 'app template get',
+  SecurityContactEmailResponse: 'tenant security-contact',
+  TenantMerchant: 'tenant merchant get',
+  TenantMerchantPaginatedList: 'tenant merchant list',
 }
 /** Attributes that no response has. Either Coffer does not emulate their area, or the API of 2023 lacks them. */
 const NEVER = {
@@ -131,6 +138,7 @@ const NEVER = {
   // The rules of an application have no conditions.
   AccessRule: 'conditions',
   ReactResponse: 'body headers',
+  TenantMerchant: 'services',
   Proxy: 'proxy_host timeout client_certificate',
   // The requested version of a proxy has only the attributes that its build needs.
   PendingProxy: 'destination_url require_auth',
@@ -209,6 +217,8 @@ const DONE: Record<string, string[]> = {
   // A body is refused if a rule has conditions, because only rules of sessions may have them.
   'app create': ['rules.conditions', 'create_key'],
   'app update': ['rules.conditions'],
+  // The response is the member with this id.
+  'tenant transfer-owner': ['member_id'],
   // The response shows this property as `application_id`.
   'proxy create': ['application'],
   'proxy update': ['application'],

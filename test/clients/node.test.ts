@@ -7,10 +7,8 @@ import { type Client, listCalls, manage, watch } from './calls.js'
 import { serveClients } from './server.js'
 
 /** Calls of areas that are not emulated. `bodies.test.ts` lists their paths as `Not Emulated`. */
-const OF_TENANTS = '(?:securityContact|connections|merchants|owner|ownerTransfer)'
-const OUT = new RegExp(
-  `^(?:agentic|applePay|applicationTemplates|documents|googlePay|networkTokens|tenants\\.${OF_TENANTS})\\b`,
-)
+const OF_TENANTS = '(?:connections|merchants\\.requestOnboarding)'
+const OUT = new RegExp(`^(?:agentic|applePay|documents|googlePay|networkTokens|tenants\\.${OF_TENANTS})\\b`)
 
 const BROWSER = {
   browserJavascriptEnabled: true,
@@ -201,6 +199,41 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   await manager.tenants.invitations.delete(gone.id)
   const [member] = (await manager.tenants.members.list()).data
   t.match(await manager.tenants.members.update(member.id, { role: 'ADMIN' }), { role: 'ADMIN' })
+  const owner = await manager.tenants.owner.get()
+  t.match(owner, { role: 'OWNER', tenantId: String, user: { id: String }, createdDate: Date })
+  t.match(await manager.tenants.ownerTransfer({ memberId: member.id }), { id: member.id, role: 'OWNER' })
+  t.match(await manager.tenants.owner.get(), { user: { email: 'ada@example.com' } })
+  await manager.tenants.ownerTransfer({ memberId: owner.id })
+  const email = 'security@example.com'
+  t.match(await manager.tenants.securityContact.get(), { email: undefined })
+  t.match(await manager.tenants.securityContact.update({ email }), { email })
+  t.match(await manager.tenants.securityContact.get(), { email })
+  await t.rejects(manager.tenants.securityContact.update({ email: 'x' }), {
+    statusCode: 400,
+  } as object as Error)
+
+  // Merchants.
+  const { merchants } = manager.tenants
+  const shop = {
+    name: 'shop',
+    details: { merchant: { fullLegalName: 'Shop Ltd', address: { street1: '1 Main Street' } } },
+  }
+  const merchant = await merchants.create(owner.tenantId, shop)
+  t.match(merchant, { ...shop, id: String, tenantId: owner.tenantId })
+  t.match(await merchants.get(owner.tenantId, merchant.id), shop)
+  t.match(await merchants.update(owner.tenantId, merchant.id, { ...shop, name: 'store' }), { name: 'store' })
+  t.same(await collect(merchants.list(owner.tenantId, { size: 1 })), [merchant.id])
+  t.match(await merchants.delete(owner.tenantId, merchant.id), { id: merchant.id, name: 'store' })
+  await t.rejects(merchants.get(owner.tenantId, merchant.id), { statusCode: 404 } as object as Error)
+
+  // Templates of applications.
+  const templates = await browser.applicationTemplates.list()
+  t.equal(templates.length, 4)
+  for (const { id, name, applicationType: type, rules, permissions } of templates) {
+    t.match(await browser.applicationTemplates.get(id), { id, isStarter: Boolean, templateType: String })
+    t.match(await manager.applications.create({ name, type, rules, permissions }), { type, permissions })
+  }
+
   await manager.tenants.members.delete(member.id)
   t.ok((await collect(manager.logs.list({ size: 100 }))).length > 20)
   t.ok((await manager.logs.getEntityTypes()).some(({ value }: { value: string }) => value === 'token'))

@@ -16,10 +16,8 @@ const OUT: Record<string, string> = {
   '/agentic /ai': 'Payments by agents',
   '/atomic': 'before 2022',
   '/connections /tenants/self/connections': 'Connections',
-  '/application-templates': 'Application templates',
-  '/tenants/self/merchants /tenants/0d7f2bb0-52f5-4d6b-9f0d-6a6f7c1e2b3a/merchants': 'Merchants',
-  '/tenants/self/owner': 'Owner',
-  '/tenants/self/security-contact': 'security contact',
+  '/tenants/self/merchants/x/services /tenants/0d7f2bb0-52f5-4d6b-9f0d-6a6f7c1e2b3a/merchants/x/services':
+    'Services of merchants',
 }
 
 async function start(t: Test) {

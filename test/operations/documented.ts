@@ -21,6 +21,7 @@ const crudCalls = (path: string, noun: string) => ({
 })
 const KEYS = '/applications/{application_id}/keys'
 const INVITATIONS = '/tenants/self/invitations'
+const MERCHANTS = '/tenants/{tenant_id}/merchants'
 const LINK = '/tokens/{parent_id}/children/{child_id}'
 
 /**
@@ -36,6 +37,8 @@ const CALLS: Record<string, string[]>[] = [
       'POST /sessions',
       'POST /sessions/authorize',
       'GET /enrichments/card-details',
+      'GET /application-templates',
+      'GET /application-templates/{id}',
     ],
   },
   { 'token:use': ['POST /enrichments/bank-account-verify'] },
@@ -52,6 +55,14 @@ const CALLS: Record<string, string[]>[] = [
   { 'application:read': [`GET ${KEYS}`, `GET ${KEYS}/{id}`], 'application:delete': [`DELETE ${KEYS}/{id}`] },
   { 'log:read': ['GET /logs', 'GET /logs/entity-types'] },
   { 'tenant:read': ['GET /tenants/self'], 'tenant:update': ['PUT /tenants/self'] },
+  { 'tenant:read': ['GET /tenants/self/owner', 'GET /tenants/self/security-contact'] },
+  { 'tenant:update': ['PUT /tenants/self/owner', 'PUT /tenants/self/security-contact'] },
+  {
+    'tenant:merchant:create': [`POST ${MERCHANTS}`],
+    'tenant:merchant:read': [`GET ${MERCHANTS}`, `GET ${MERCHANTS}/{id}`],
+    'tenant:merchant:update': [`PATCH ${MERCHANTS}/{id}`],
+    'tenant:merchant:delete': [`DELETE ${MERCHANTS}/{id}`],
+  },
   { 'tenant:delete': ['DELETE /tenants/self'], 'report:read': ['GET /tenants/self/reports/usage'] },
   { 'tenant:member:read': ['GET /tenants/self/members'] },
   { 'tenant:member:update': ['PUT /tenants/self/members/{id}'] },
@@ -219,6 +230,8 @@ const WRONG_AUTHENTICATION = [
 ]
 
 const closed = { id: 'closed' }
+const merchant = { tenant_id: '$tenant', id: '$merchant' }
+const WRONG_MERCHANTS = [{ name: '' }, { details: { merchant: { contact: { email: 1 } } } }]
 
 const REACT: FaultyInputs = {
   good: { id: '$reactor', args: { a: 'x' } },
@@ -347,6 +360,34 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   'webhook update': { good: { id: '$webhook', ...WEBHOOK }, input: WRONG_WEBHOOKS },
   'log list': { input: [...PAGE, { start_date: 'soon' }] },
   'tenant update': { good: { name: 't' }, input: [{ name: ' ' }, { settings: { x: '1' } }] },
+  'tenant transfer-owner': {
+    // The owner already owns the tenant, so the members stay as the other rows need them.
+    good: { member_id: '$owner' },
+    input: [{ member_id: 1 }],
+    missing: { member_id: '00000000-0000-4000-8000-000000000000' },
+  },
+  'tenant set-security-contact': {
+    good: { email: 'ada@example.com' },
+    input: [
+      { email: 'x' },
+      { email: `${'a'.repeat(320)}@example.com` },
+      { email: 'a\u001b[31m@example.com' },
+    ],
+  },
+  'tenant merchant create': {
+    good: { tenant_id: '$tenant', name: 'new' },
+    input: WRONG_MERCHANTS,
+    conflict: { name: 'shop' },
+  },
+  'tenant merchant list': { good: { tenant_id: '$tenant' }, input: PAGE },
+  'tenant merchant get': { good: merchant },
+  'tenant merchant patch': {
+    good: { ...merchant, name: 'changed' },
+    input: [...WRONG_MERCHANTS, { name: null }],
+    conflict: { name: 'other' },
+  },
+  'tenant merchant delete': { good: merchant },
+  'app template get': { good: { id: '6f0f6a3e-7c0e-4f0c-9a55-2f1f6f3b7d01' } },
   'member update': { good: { id: '$member', role: 'READ_ONLY' }, input: [{ role: 'USER' }] },
   'invite create': { good: { email: 'ada@example.com' }, input: [{ email: 'ada' }] },
 }

@@ -54,8 +54,10 @@ function findFaults(definition: RegisteredOperation): string[] {
       access.owner === undefined || endpoint === undefined || isControl(definition),
     'the control plane is for the owner': !isControl(definition) || access.owner !== undefined,
     'a status needs a route': http?.status === undefined || endpoint !== undefined,
-    'a path parameter is not a required string of its input': parameters.every(
-      (parameter) => properties[parameter]?.type === 'string' && required.includes(parameter),
+    'a path parameter is not a string of its input that is required or has a default': parameters.every(
+      (parameter) =>
+        properties[parameter]?.type === 'string' &&
+        required.includes(parameter) !== 'default' in properties[parameter],
     ),
     'a query parameter has no type': Object.values(endpoint?.query ?? {}).every(({ type }) => type),
     'a positional is not in its input': positionals.every((each) => Object.hasOwn(properties, each)),

@@ -28,9 +28,11 @@ export interface Flag {
 
 export function listFlags({ input, positionals, endpoint }: RegisteredOperation): Flag[] {
   const { properties = {}, required = [] } = input
-  const isOfPath = (property: string) => endpoint === undefined || endpoint.parameters.includes(property)
+  const isPositional = (property: string) => positionals.includes(property)
+  const isInPath = (property: string) => endpoint?.parameters.includes(property) === true
+  const isOfPath = (property: string) => endpoint === undefined || isInPath(property)
   return Object.entries(properties as Record<string, Schema>)
-    .filter(([property]) => !positionals.includes(property) || !isOfPath(property))
+    .filter(([property]) => (isPositional(property) ? !isOfPath(property) : !isInPath(property)))
     .map(([property, schema]) => ({
       ...toFlag(property, schema),
       isRequired: required.includes(property) || schema.requiredUnless !== undefined,

@@ -74,6 +74,7 @@ const WITH_EFFECT = {
   'tenant:member:read': { description: 'Read members', application_types: managementHolders },
   'tenant:member:update': { description: 'Change the role of members', application_types: managementHolders },
   'tenant:member:delete': { description: 'Remove members', application_types: managementHolders },
+  ...crudPermissions({ 'tenant:merchant': 'merchants' }),
   'tenant:invitation:create': { description: 'Create invitations', application_types: managementHolders },
   'tenant:invitation:read': { description: 'Read invitations', application_types: managementHolders },
   'tenant:invitation:update': { description: 'Resend invitations', application_types: managementHolders },

@@ -16,6 +16,7 @@ export interface AnswerSubject {
     | 'invitation'
     | 'threeds_session'
     | 'account_updater_job'
+    | 'merchant'
   id: string
   /** Only for a token: the caller's grants at the time when the answer was stored. */
   granted?: Grants | undefined

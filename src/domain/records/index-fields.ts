@@ -25,6 +25,7 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
   association: ({ parent_id: parent, child_id: child }) => listFields({ parent, child }),
   // `created` finds the newest activity record about the creation of a token of this type.
   activity: ({ month, created }) => listFields({ month, created }),
+  merchant: ({ name }) => listFields({ name }),
   member: ({ user_id: user, role }) => listFields({ user, role }),
   link: ({ tenant }) => listFields({ tenant: String(tenant) }),
   session: ({ nonce, application_id: application, authorized }) =>

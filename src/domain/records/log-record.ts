@@ -99,6 +99,7 @@ export const ENTITY_TYPES = {
   invitation: 'Invitation',
   key: 'Key',
   member: 'Member',
+  merchant: 'Merchant',
   proxy: 'Proxy',
   reactor: 'Reactor',
   reactor_formula: 'ReactorFormula',

@@ -7,6 +7,7 @@ import type { FormulaBody } from '../reactor/formula.js'
 import type { Requested } from '../reactor/state.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
+import type { MerchantRecord } from './merchant-record.js'
 import type {
   CallbackRecord,
   ReactorRecord,
@@ -37,7 +38,7 @@ export type { ThreeDsSessionRecord } from './threeds-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
 /**
- * The number of each kind on disk. Never change a number, and never use it again. The next number is 35. The
+ * The number of each kind on disk. Never change a number, and never use it again. The next number is 46. The
  * gaps are deliberate.
  */
 export const KINDS = {
@@ -74,6 +75,7 @@ export const KINDS = {
   account_updater_job: 35,
   import: 40,
   log_sink: 41,
+  merchant: 42,
   threeds_place: 43,
   log_block: 254,
   log: 255,
@@ -93,6 +95,8 @@ export interface TenantRecord extends VaultAudit {
   settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
   keys: TenantKeyBytes
   webhooks?: Record<string, readonly string[]>
+  /** The e-mail address of the person who gets mail about vulnerabilities. */
+  security_contact?: string
   /**
    * The numbers of the chains of its log. A store that several processes share sets this property when the
    * log has more than the first chain.
@@ -401,6 +405,7 @@ export interface RecordOf {
   event_batch: EventBatchRecord
   waiting_batch: WaitingBatchRecord
   client_key: ClientKeyRecord
+  merchant: MerchantRecord
   threeds_session: ThreeDsSessionRecord
   threeds_timer: ThreeDsTimerRecord
   threeds_place: ThreeDsPlaceRecord

@@ -79,7 +79,7 @@ export function ruleList<
   return { type: 'array', maxItems: MAX_RULES, flag: 'rule', description, items } as const
 }
 
-const ruleOutput = {
+export const ruleOutput = {
   ...component('Rule', [], {
     'description?': text,
     priority: { type: 'integer', minimum: 1 },

@@ -14,6 +14,7 @@ import * as records from './application-record.js'
 import { type ApplicationView, applicationOutput, viewApplication } from './application-record.js'
 import { keyOperations } from './keys.js'
 import { id, managed } from './managed.js'
+import { templateOperations } from './templates.js'
 
 const body = {
   name: nameOf('The name of the application.'),
@@ -155,7 +156,10 @@ const listPermissions = query({
 export const noun = {
   name: 'app',
   summary: 'Manage applications: API keys, permissions and access rules',
-  groups: { key: 'Create, list and revoke the keys of an application.' },
+  groups: {
+    key: 'Create, list and revoke the keys of an application.',
+    template: 'Show permissions and rules to copy into a new application.',
+  },
   operations: [
     createApplication,
     listApplications,
@@ -163,6 +167,7 @@ export const noun = {
     updateApplication,
     deleteApplication,
     ...keyOperations,
+    ...templateOperations,
     whoami,
     listPermissions,
   ],

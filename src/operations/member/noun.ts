@@ -38,7 +38,7 @@ export const givenRole = {
 } as const
 const id = idOf('member', 'The id of the membership, not of the user; or the e-mail address.')
 
-const members = manage({
+export const members = manage({
   name: 'member',
   kind: 'member',
   path: '/tenants/self/members',

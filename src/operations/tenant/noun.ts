@@ -1,3 +1,4 @@
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
 import type { TenantRecord } from '../../domain/records/records.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
@@ -11,6 +12,9 @@ import { revokeKeys } from '../application/application-record.js'
 import { modified } from '../manage.js'
 import { removePeople } from '../member/noun.js'
 import { countActive, measureType } from '../token/lifetime.js'
+import { merchantOperations } from './merchants.js'
+import { ownerOperations } from './owner.js'
+import { contactOperations } from './security-contact.js'
 import { checkTenantName, createTenant, findTenant } from './tenant-create.js'
 
 const { boolean, count, date, enumOf, object, text, uuid } = output
@@ -128,8 +132,9 @@ const reportUsage = query({
 })
 
 function viewTenant(tenant: TenantRecord): TenantView {
-  const { number: _number, keys: _keys, log_chains: _chains, webhooks: _webhooks, ...view } = tenant
-  return { ...view, type: 'test' }
+  const { id, owner_id, name, settings, created_by, created_at, modified_by, modified_at } = tenant
+  const made = omitUndefined({ created_by, created_at, modified_by, modified_at })
+  return { id, owner_id, name, settings, ...made, type: 'test' }
 }
 
 const addTenant = change({
@@ -175,5 +180,17 @@ const useTenant = change({
 export const noun = {
   name: 'tenant',
   summary: 'Manage tenants and report usage',
-  operations: [getTenant, updateTenant, deleteTenant, reportUsage, addTenant, listTenants, useTenant],
+  groups: { merchant: 'Create, list, change and delete the merchants of your tenant.' },
+  operations: [
+    getTenant,
+    updateTenant,
+    deleteTenant,
+    reportUsage,
+    ...ownerOperations,
+    ...contactOperations,
+    ...merchantOperations,
+    addTenant,
+    listTenants,
+    useTenant,
+  ],
 }
