@@ -1,7 +1,9 @@
 /** Finds tokens for the dashboard by the texts that the dashboard shows of each token. */
 import { invalid } from '../errors.js'
 import type { ResultOf } from '../operations/all.js'
-import { type Place, performForPage } from './page-work.js'
+import { listTexts } from './page-tokens.js'
+import { performForPage } from './page-work.js'
+import type { Place } from './place.js'
 
 const FIND_PAGE = 100
 const FIND_PAGES = 10
@@ -40,9 +42,3 @@ export async function findTokens(place: Place, { text, query }: Record<string, u
 }
 
 const includes = (each: string, text: string) => each.toLowerCase().includes(text.toLowerCase())
-
-/** The texts and numbers in a value, at any depth. */
-function listTexts(value: unknown): string[] {
-  if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(listTexts)
-  return typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
-}

@@ -10,7 +10,7 @@ import { isChallenged, isFinal, isPending, settle, shownResult } from '../domain
 import { type StepName, stepOf } from '../domain/threeds/steps.js'
 import { requireSession, THREE_DS } from '../operations/3ds/changes.js'
 import type { StoreReader } from '../storage/store.js'
-import type { Place } from './page-work.js'
+import type { Place } from './place.js'
 
 const LIST_SIZE = 100
 const MAX_STEPS = 200

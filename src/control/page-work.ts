@@ -3,7 +3,7 @@
  * application.
  */
 import { isContainerPath } from '../domain/access/container.js'
-import { PERMISSIONS, type Permission } from '../domain/access/permissions.js'
+import { PERMISSIONS, type Permission, permissionsOf } from '../domain/access/permissions.js'
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { settingOf } from '../domain/settings.js'
@@ -12,38 +12,27 @@ import { applicationCaller } from '../framework/caller/authenticate.js'
 import { noRevealCaller } from '../framework/caller/caller.js'
 import { type ExplainedDecision, recordDecisions } from '../framework/caller/decisions.js'
 import { createUndoingStore } from '../framework/caller/explain.js'
-import type { OperationInput } from '../framework/context.js'
 import { perform } from '../framework/perform.js'
 import type { RequestRecord } from '../framework/ports/control.js'
 import { staleWorkError } from '../framework/unit.js'
 import { ALL_METHODS, type HttpRequest } from '../http/exchange.js'
 import type { HeaderNames } from '../http/headers.js'
-import type { OperationName, ResultOf } from '../operations/all.js'
+import type { OperationName } from '../operations/all.js'
 import { loadOperation } from '../operations/load.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'
 import { VERSION } from '../version.js'
 import type { ControlState } from './control-state.js'
-
-type Performed = {
-  [Name in OperationName]?: {
-    /** The operation is rolled back, so it appears neither in the log nor in the usage report. */
-    isUndone?: true
-    take?(input: OperationInput): OperationInput
-    give?(result: ResultOf<Name>, input: OperationInput): unknown
-  }
-}
-
-const UNDONE = { isUndone: true } as const
+import { hideInPath, hideValues, MANAGEMENT, type Performed, UNDONE } from './page-management.js'
+import type { Place } from './place.js'
 
 /**
- * The operations that the page may perform. Their answers contain no key, no setting, and no data of a token
- * or intent. If an answer contains output of code, the data in the output is redacted. This list prevents
+ * The operations that the page may perform. Their answers contain no key, no setting of the vault, and no data of
+ * a token or intent that its mask does not show. If an answer contains output of code, the data in the output is
+ * redacted. This list prevents
  * accidents, not intent: a signed-in person may act as any application, and can let it change a mask.
  */
 const PERFORMED: Performed = {
-  'token list': UNDONE,
-  'token search': UNDONE,
-  'token create': { take: ({ token_intent_id: _, ...input }) => input },
+  ...MANAGEMENT,
   'token delete': {},
   'app list': UNDONE,
   'app create': { take: (input) => ({ ...input, create_key: false }) },
@@ -57,10 +46,6 @@ const PERFORMED: Performed = {
   'reactor scrubbed-logs': UNDONE,
   'log list': UNDONE,
   'log verify': {},
-  'invite outbox': UNDONE,
-  'webhook list': UNDONE,
-  'webhook deliveries': UNDONE,
-  'webhook resend': {},
   '3ds decide': { give: ({ id }) => ({ id }) },
   'control reset': {},
   'control snapshot list': {},
@@ -81,12 +66,18 @@ type Shown = { configuration: object; requested?: unknown }
 
 /** The page does not show a requested version, whose configuration would have to be hidden too. */
 function hideConfiguration<T extends Shown>({ requested: _, ...reactor }: T): Omit<T, 'requested'> {
-  const names = Object.keys(reactor.configuration).map((name) => [name, ''])
-  return { ...reactor, configuration: Object.fromEntries(names) } as Omit<T, 'requested'>
+  return { ...reactor, configuration: hideValues(reactor.configuration) } as Omit<T, 'requested'>
 }
 
 function hideOutput({ console: _, stack: __, detail: ___, errors: ____, ...run }: Record<string, unknown>) {
   return run
+}
+
+/** The permissions that have an effect here. */
+function listPermissions(): Permission[] {
+  const types = ['private', 'public', 'management'] as const
+  const held = new Set(types.flatMap((type) => permissionsOf(type, { withEffect: true })))
+  return (Object.keys(PERMISSIONS) as Permission[]).filter((name) => held.has(name))
 }
 
 export type PageSession = Awaited<ReturnType<typeof describeSession>>
@@ -98,31 +89,23 @@ export async function describeSession(control: ControlState, header: string, pla
   return {
     is_signed_in: true as const,
     ...{ version: VERSION, place, header, ...omitUndefined({ seed: seedName }) },
-    permissions: Object.keys(PERMISSIONS),
+    permissions: listPermissions(),
     tenants: result.map(({ id, name }) => ({ id, name })),
     controls: { faults: app.control !== undefined, state: hasState },
   }
 }
 
 /**
- * The vault of a request of the page, and the tenant by name or id. If `tenant` is undefined, the first
- * tenant is used.
- */
-export interface Place {
-  control: ControlState
-  tenant: string | undefined
-}
-
-/**
  * Performs an operation as the owner, who sees masked data.
  * @throws CofferError `forbidden` for an operation that is not listed above
  */
-export async function performForPage({ control, tenant }: Place, name: unknown, given: unknown) {
+export async function performForPage(place: Place, name: unknown, given: unknown) {
+  const { control, tenant } = place
   const { app, lock } = control
   if (typeof name !== 'string' || !Object.hasOwn(PERFORMED, name) || !isObject(given))
     throw new CofferError('forbidden', 'The page does not perform this operation.')
   const { isUndone, take, give } = PERFORMED[name as OperationName] ?? {}
-  const input = take?.(given) ?? given
+  const input = (await take?.(given, place)) ?? given
   const as = { reveal: false, tenant }
   const run = async () => {
     const definition = isUndone && (await loadOperation(name))
@@ -136,7 +119,7 @@ export async function performForPage({ control, tenant }: Place, name: unknown, 
   // Operations of the control plane acquire the lock themselves, so no lock is acquired for them here.
   // Otherwise they would wait forever for the lock that their own request holds.
   const { status, result } = await (name.startsWith('control ') ? run() : lock.shared(run))
-  return { status, result: give === undefined ? result : give(result as never, given) }
+  return { status, result: give === undefined ? result : await give(result as never, given, place) }
 }
 
 const SHOWN = [
@@ -151,6 +134,8 @@ const SHOWN = [
   'reactor_log',
   'mail',
   'member',
+  'invitation',
+  'proxy',
   'threeds_session',
 ] as const
 
@@ -169,6 +154,7 @@ export async function readNews(place: Place, base: ControlState, after: number, 
   const version = `${app.generation}:${app.store.changeCounter(SHOWN) ?? `requests ${requests.count}`}`
   return {
     ...requests,
+    records: requests.records.map(hideInPath),
     now: control.now(),
     ...(control.hasState && { clock: control.readClock() }),
     faults: control.faults.rules.length,
@@ -186,10 +172,10 @@ export type Facts = Awaited<ReturnType<typeof readFacts>>
 
 /** `actors`: names of members and applications, by id. Applications are oldest first. */
 async function readFacts({ control: { app }, tenant }: Place) {
-  const { number } = await app.tenant(tenant)
+  const { number, owner_id, ...named } = await app.tenant(tenant)
   const owner = await app.owner({ reveal: false, tenant })
   return app.store.read(async (reader) => {
-    const count = async (kind: 'token' | 'reactor' | 'mail' | 'threeds_session') =>
+    const count = async (kind: 'token' | 'reactor' | 'proxy' | 'mail' | 'threeds_session') =>
       (await reader.find(kind, number, { page: 1, size: 1 })).total
     const all = { page: 1, size: MAX_NAMES }
     const { records: applications, total } = await reader.find('application', number, all)
@@ -199,10 +185,12 @@ async function readFacts({ control: { app }, tenant }: Place) {
     for (const { user_id: id } of members)
       actors[id] ??= (await reader.get('user', 0, id))?.email ?? 'a member'
     return {
+      tenant: { id: named.id, name: named.name },
       counts: {
         tokens: await count('token'),
         applications: total,
         reactors: await count('reactor'),
+        proxies: await count('proxy'),
         '3ds': await count('threeds_session'),
         outbox: await count('mail'),
       },
@@ -284,5 +272,5 @@ export async function sendForPage(
   await send(control, { method: String(method), target, headers, readBody }, as)
   const record = control.requests.findByTrace(traceId)
   if (record === undefined) throw staleWorkError()
-  return record
+  return hideInPath(record)
 }

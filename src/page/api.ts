@@ -33,9 +33,9 @@ async function send(path: string, body?: object): Promise<unknown> {
   const text = await answer.text()
   const result: unknown = text === '' ? undefined : JSON.parse(text)
   if (answer.ok) return result
-  const { detail, title } = (result ?? {}) as Partial<Problem>
+  const { detail, title, errors } = (result ?? {}) as Partial<Problem>
   const message = detail ?? title ?? `The server answered ${answer.status}.`
-  throw Object.assign(new Error(message), { status: answer.status })
+  throw Object.assign(new Error(message), { status: answer.status, errors })
 }
 
 export async function signIn(login: string): Promise<void> {

@@ -120,14 +120,17 @@ function Faults() {
           <Button key={text} text={text} act={() => set([...bare, rule])} />
         ))}
       </div>
-      <Form key={rules.length} class="form" send={(fields) => set([...bare, readRule(fields)])}>
-        <Choose label="Kind" name="kind" isShown of={KINDS} value={kind} choose={setKind} />
-        {own && <Field key={kind} {...own} />}
-        <Field label="Operation" name="operation" placeholder="token create" size={12} />
-        <Field label="Path" name="path" placeholder="/tokens/*" size={10} />
-        <Field label="First requests" name="times" type="number" min={1} placeholder="all" />
-        <Submit text="Add fault" kind="primary" />
-      </Form>
+      <details>
+        <summary>Another fault</summary>
+        <Form key={rules.length} class="form" send={(fields) => set([...bare, readRule(fields)])}>
+          <Choose label="Kind" name="kind" isShown of={KINDS} value={kind} choose={setKind} />
+          {own && <Field key={kind} {...own} />}
+          <Field label="Operation" name="operation" placeholder="token create" size={12} />
+          <Field label="Path" name="path" placeholder="/tokens/*" size={10} />
+          <Field label="First requests" name="times" type="number" min={1} placeholder="all" />
+          <Submit text="Add fault" kind="primary" />
+        </Form>
+      </details>
     </Card>
   )
 }

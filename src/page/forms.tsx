@@ -1,7 +1,7 @@
 import type { ButtonHTMLAttributes, ComponentChildren, FormHTMLAttributes, InputHTMLAttributes } from 'preact'
 import { createContext } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
-import { useAction } from './api.js'
+import { type Faults, fieldOf } from './schema-text.js'
 
 type Children = { children?: ComponentChildren }
 
@@ -50,50 +50,123 @@ export function Copy({ text, label = 'Copy', ...rest }: CopyProps) {
 }
 
 export type Fields = Record<string, string>
-type FormProps = FormHTMLAttributes<HTMLFormElement> & { send(fields: Fields): unknown }
+type FormProps = FormHTMLAttributes<HTMLFormElement> & { send(fields: Fields, data: FormData): unknown }
 
-/** Sends the fields that are not empty. Shows the error if `send` fails. */
+const FaultsContext = createContext<Faults>({})
+
+interface Refusal {
+  text?: string | undefined
+  faults: Faults
+}
+
+/** Sends the fields that are not empty. If `send` fails, shows each message at its field, and other messages below. */
 export function Form({ send, children, ...rest }: FormProps) {
-  const { act, error } = useAction()
+  const [{ text, faults }, setRefusal] = useState<Refusal>({ faults: {} })
+  const form = useRef<HTMLFormElement>(null)
   const submit = (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
     event.preventDefault()
-    const fields = [...new FormData(event.currentTarget)].filter(([, value]) => value !== '')
-    void act(() => send(Object.fromEntries(fields) as Fields))
+    const { currentTarget } = event
+    const data = new FormData(currentTarget)
+    const fields = Object.fromEntries([...data].filter(([, value]) => value !== '')) as Fields
+    const fail = (caught: Error & { errors?: Faults }) => {
+      const all = Object.entries(caught.errors ?? {})
+      const names = new Set(
+        [...currentTarget.elements].map((each) => fieldOf((each as HTMLInputElement).name)),
+      )
+      const atFields = all.filter(([path]) => names.has(fieldOf(path)))
+      const isShown = all.length > 0 && atFields.length === all.length
+      setRefusal({ text: isShown ? undefined : caught.message, faults: Object.fromEntries(atFields) })
+    }
+    void Promise.resolve()
+      .then(() => send(fields, data))
+      .then(() => setRefusal({ faults: {} }), fail)
   }
+  useEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus(), [faults])
   return (
-    <form {...rest} onSubmit={submit}>
-      {children}
-      <Failure text={error} />
+    <form {...rest} ref={form} onSubmit={submit}>
+      <FaultsContext.Provider value={faults}>{children}</FaultsContext.Provider>
+      <Failure text={text} />
     </form>
   )
 }
 
+/**
+ * What a field says about itself: the attributes of its control, and the text below it. `help` explains the field. Below it are
+ * the messages about the field in the last answer.
+ */
+export function useNotes(name: string | undefined, help?: ComponentChildren) {
+  const id = useId()
+  const faults = Object.entries(useContext(FaultsContext)).filter(([path]) => fieldOf(path) === name)
+  const describe = ([path, texts]: [string, string[]]) =>
+    `${path.slice(name!.length).replace(/^\./, '')} ${texts.join(', ')}`.trim()
+  const ids = [help && `${id}help`, faults.length > 0 && `${id}fault`].filter(Boolean).join(' ')
+  const notes = [
+    help && (
+      <span key="help" class="about" id={`${id}help`}>
+        {help}
+      </span>
+    ),
+    faults.length > 0 && (
+      <span key="fault" class="fault" id={`${id}fault`}>
+        {faults.map(describe).join('. ')}
+      </span>
+    ),
+  ]
+  const control = {
+    ...(ids !== '' && { 'aria-describedby': ids }),
+    ...(faults.length > 0 && { 'aria-invalid': true as const }),
+  }
+  return { control, notes }
+}
+
 export type FieldProps = InputHTMLAttributes<HTMLInputElement> & {
   label: string
+  help?: ComponentChildren
   grows?: boolean
   change?(value: string): void
 }
 
-export function Field({ label, grows, change, ...input }: FieldProps) {
+export function Field({ label, help, grows, change, ...input }: FieldProps) {
+  const { control, notes } = useNotes(input.name as string | undefined, help)
   return (
-    <label class={grows ? 'grow' : ''}>
-      {label}
-      <input autocomplete="off" {...input} onInput={(event) => change?.(event.currentTarget.value)} />
-    </label>
+    <div class={`field ${grows ? 'grow' : ''}`}>
+      <label>
+        {label}
+        <input
+          autocomplete="off"
+          {...input}
+          {...control}
+          onInput={(event) => change?.(event.currentTarget.value)}
+        />
+      </label>
+      {notes}
+    </div>
   )
 }
 
-type TextAreaProps = { label: string; name?: string; text: string; rows: number; change?(text: string): void }
+interface TextAreaProps {
+  label: string
+  help?: ComponentChildren
+  name?: string
+  text: string
+  rows: number
+  placeholder?: string | undefined
+  change?(text: string): void
+}
 
 /** `text`: the current text if `change` is given. Otherwise `text` is the initial text. */
-export function TextArea({ label, text, change, ...rest }: TextAreaProps) {
+export function TextArea({ label, help, text, change, ...rest }: TextAreaProps) {
+  const { control, notes } = useNotes(rest.name, help)
   const value = change === undefined ? { defaultValue: text } : { value: text }
   const input = (event: { currentTarget: HTMLTextAreaElement }) => change?.(event.currentTarget.value)
   return (
-    <label>
-      {label}
-      <textarea spellcheck={false} {...rest} {...value} onInput={input} />
-    </label>
+    <div class="field">
+      <label>
+        {label}
+        <textarea spellcheck={false} autocomplete="off" {...rest} {...value} {...control} onInput={input} />
+      </label>
+      {notes}
+    </div>
   )
 }
 
@@ -114,6 +187,7 @@ export const wordsOf = (of: Choices): Record<string, string> =>
 /** `value`: with `choose`, the current choice. Otherwise the initial choice, so that a new rendering keeps what a person chose. */
 interface ChooseProps {
   label: string
+  help?: ComponentChildren
   name?: string
   isShown?: boolean
   of: Choices
@@ -121,10 +195,11 @@ interface ChooseProps {
   choose?(value: string): void
 }
 
-export function Choose({ label, name, of, value, choose, isShown = false }: ChooseProps) {
+export function Choose({ label, help, name, of, value, choose, isShown = false }: ChooseProps) {
+  const { control, notes } = useNotes(name, help)
   const change = (event: { currentTarget: HTMLSelectElement }) => choose?.(event.currentTarget.value)
   const select = (
-    <select name={name} {...(choose && { value })} aria-label={label} onChange={change}>
+    <select name={name} {...(choose && { value })} {...control} aria-label={label} onChange={change}>
       {Object.entries(wordsOf(of)).map(([each, text]) => (
         <option key={each} value={each} selected={each === value}>
           {text}
@@ -133,8 +208,13 @@ export function Choose({ label, name, of, value, choose, isShown = false }: Choo
     </select>
   )
   if (!isShown) return select
-  // biome-ignore lint/a11y/noLabelWithoutControl: the control is in a variable.
-  return <label>{[label, select]}</label>
+  return (
+    <div class="field">
+      {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is in a variable. */}
+      <label>{[label, select]}</label>
+      {notes}
+    </div>
+  )
 }
 
 const DialogContext = createContext<(dialog?: ComponentChildren) => void>(() => undefined)
@@ -183,7 +263,7 @@ export const Submit = ({ text, kind = '' }: { text: string; kind?: string }) => 
 interface EditDialogProps extends Children {
   title: string
   verb: string
-  send(fields: Fields): Promise<unknown>
+  send(fields: Fields, data: FormData): Promise<unknown>
   kind?: 'primary' | 'danger'
 }
 
@@ -191,7 +271,7 @@ export function EditDialog({ title, verb, send, kind = 'primary', children }: Ed
   const show = useDialog()
   return (
     <Dialog title={title} isEdit>
-      <Form class="stack" send={async (fields) => [await send(fields), show()]}>
+      <Form class="stack" send={async (fields, data) => [await send(fields, data), show()]}>
         {children}
         <div class="row">
           <Submit text={verb} kind={kind} />

@@ -1,19 +1,11 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import type { PageSession } from '../control/page-work.js'
 import { useEvent, useLive } from './api.js'
 import { Button, Choose } from './forms.js'
+import { useKept } from './kept.js'
 import { linkTo, titleOf } from './route.js'
 import { formatSpan } from './text.js'
-
-export function useKept(name: string, usual: string) {
-  const [value, setValue] = useState(() => localStorage.getItem(`coffer-${name}`) ?? usual)
-  const keep = (next: string) => {
-    localStorage.setItem(`coffer-${name}`, next)
-    setValue(next)
-  }
-  return [value, keep] as const
-}
 
 function isField(target: EventTarget | null): target is HTMLElement {
   return (
@@ -47,12 +39,9 @@ export function useEscape() {
 }
 
 export function Header({ about, children }: { about: Partial<PageSession>; children?: ComponentChildren }) {
-  const { version, place, seed, header } = about
-  const vault = place && `${place}${seed ? `, seed ${seed}` : ''}`
+  const { header } = about
   const all = {
     Address: <code>{location.origin}</code>,
-    Version: version,
-    Vault: vault,
     Header: header && <code>{header}</code>,
   }
   const facts = Object.entries(all).filter(([, value]) => value)
@@ -105,9 +94,11 @@ export function Chips() {
 }
 
 export function Places() {
-  const { session, news, place, setPlace } = useLive()
+  const { session, facts, news, place, setPlace } = useLive()
   // The server lists the newest tenant first, but the default tenant is the oldest.
-  const tenants = session.tenants.toReversed().map(({ id, name }) => [`tenant ${id}`, name])
+  const tenants = session.tenants
+    .toReversed()
+    .map(({ id, name }) => [`tenant ${id}`, id === facts?.tenant.id ? facts.tenant.name : name])
   const forks = (news?.forks ?? []).map(({ id, name }) => [`fork ${id}`, `fork ${name ?? id.slice(0, 8)}`])
   const places = [...tenants, ...forks]
   if (places.length < 2) return null

@@ -9,7 +9,8 @@ import { Badge, Empty, Facts, NoneFits, Note, Table } from './parts.js'
 import { linkTo } from './route.js'
 import { Rows } from './rows.js'
 import { Detail, Filter, fits, Item, ItemScreen, Screen } from './screen.js'
-import { Code, formatSpan, formatTime, Json, Time } from './text.js'
+import { formatSpan, formatTime, Json, Time } from './text.js'
+import { ChangeWebhook, NewWebhook } from './webhook-forms.js'
 
 const LOG_SIZE = 1000
 const ENTITIES = ['token', 'application', 'reactor', 'proxy', 'threeds_session', 'invitation', 'tenant']
@@ -21,6 +22,10 @@ const SCREENS: Record<string, string> = {
   application: 'applications',
   reactor: 'reactors',
   threeds_session: '3ds',
+  proxy: 'proxies',
+  invitation: 'members',
+  member: 'members',
+  webhook: 'webhooks',
 }
 
 const NONE = {
@@ -164,6 +169,7 @@ export const Webhooks = () => (
     thing="webhook"
     find="Name, address, event"
     asked={useAsked('webhook list')}
+    actions={<NewWebhook />}
     textOf={({ name, url, events }) => `${name} ${url} ${events.join(' ')}`}
     item={({ name, url, status }) => (
       <Item
@@ -211,8 +217,11 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
     setResent(`${delivery.type} is sent again. Watch its state.`)
   }
   return (
-    <Detail title={name} head={<Badge>{status}</Badge>}>
-      <Facts of={{ Address: url, Events: events.join(', ') }} />
+    <Detail
+      title={name}
+      head={[<Badge key="status">{status}</Badge>, <ChangeWebhook key="change" of={webhook} />]}
+    >
+      <Facts of={{ Address: url, Events: events.join(', '), 'Mail to': webhook.notify_email }} />
       <Failure text={error} />
       <Unreachable of={webhook} />
       <h3>Deliveries of the last 24 hours</h3>
@@ -259,7 +268,12 @@ function DeliveryDetail({ delivery, isOpened }: { delivery: Delivery; isOpened: 
       </h3>
       <Facts of={facts} />
       <Json label="Payload" value={payload} isCopied />
-      {answer && <Code label="Answer" text={answer} />}
+      {answer && (
+        <p class="dim small">
+          The receiver answered with {answer.slice(1, -1)}. This page does not show them, because they may
+          contain data. Show them: <code>coffer webhook deliveries {id}</code>
+        </p>
+      )}
     </>
   )
 }

@@ -5,13 +5,17 @@ import { LiveProvider, RouteProvider, readSession, signIn, useEvent, useLive, us
 import { Applications } from './applications.js'
 import { Controls } from './controls.js'
 import { Check, Dialog, DialogProvider, Failure } from './forms.js'
-import { Chips, Header, Navigation, Places, Theme, Tool, useEscape, useKept, useKeys } from './frame.js'
+import { Chips, Header, Navigation, Places, Theme, Tool, useEscape, useKeys } from './frame.js'
+import { useKept } from './kept.js'
 import { Log, Outbox, Webhooks } from './lists.js'
+import { Members } from './members.js'
 import { Facts } from './parts.js'
+import { Proxies } from './proxies.js'
 import { Reactors } from './reactors.js'
 import { type Document, DocumentProvider, Reference } from './reference.js'
 import { Requests } from './requests.js'
 import { go, linkTo, readRoute, titleOf } from './route.js'
+import { Tenant } from './tenant.js'
 import { formatTime, Terminal } from './text.js'
 import { ThreeDs } from './threeds.js'
 import { Tokens } from './tokens.js'
@@ -21,10 +25,13 @@ const SCREENS = {
   tokens: Tokens,
   applications: Applications,
   reactors: Reactors,
+  proxies: Proxies,
   webhooks: Webhooks,
   '3ds': ThreeDs,
   log: Log,
   outbox: Outbox,
+  members: Members,
+  tenant: Tenant,
   controls: Controls,
   reference: Reference,
 }
@@ -65,7 +72,7 @@ function Page({ session }: { session: PageSession }) {
     '?': showKeys,
     Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
     ...Object.fromEntries(
-      NAMES.map((name, at) => [(at + 1) % 10, () => names.includes(name) && go(linkTo(name))]),
+      NAMES.slice(0, 10).map((name, at) => [(at + 1) % 10, () => names.includes(name) && go(linkTo(name))]),
     ),
   })
   // A layout effect runs before the next key. It closes the old dialog, because a key of the new screen may open another dialog.

@@ -117,6 +117,13 @@ export const Empty = ({ title, text, command, children }: EmptyProps) => (
   </div>
 )
 
+/** Tells screen readers that an answer has not come yet. */
+export const Loading = ({ isOn }: { isOn: boolean }) => (
+  <p class="only-screen-reader" role="status">
+    {isOn && 'Loading'}
+  </p>
+)
+
 /** Shown if no row matches the search or the filters. */
 export function NoneFits({ thing }: { thing: string }) {
   const { screen, filters } = useRoute()

@@ -8,20 +8,10 @@ import { useLive } from './api.js'
 import { Tabs } from './forms.js'
 import { Badge, Facts, Method, Table } from './parts.js'
 import type { Call } from './samples.js'
+import type { Schema } from './schema-text.js'
 import { Detail, ItemScreen } from './screen.js'
 import { Composer } from './send.js'
 import { CodeTabs, Terminal } from './text.js'
-
-interface Schema {
-  type?: string | string[]
-  enum?: unknown[]
-  items?: Schema
-  $ref?: string
-  default?: unknown
-  description?: string
-  properties?: Record<string, Schema>
-  required?: string[]
-}
 
 type Content = Record<string, { schema?: Schema; example?: unknown }>
 
@@ -99,6 +89,7 @@ export function Reference() {
         row.path ? `${row.method} ${row.path} ${row.id.replaceAll('-', ' ')} ${row.summary}` : ''
       }
       groupOf={(row) => (row.path ? row.tags[0]! : 'about')}
+      itemClass="op"
       item={(row) => (
         <>
           <span>{row.path && <Method name={row.method} />}</span>
@@ -135,23 +126,21 @@ function OperationDetail({ operation }: { operation: Operation }) {
   const headers = inside('header').map((each) => [each.name, each.description])
   const named = [...inside('path'), ...inside('query')]
   const header = Object.values(document.components.securitySchemes)[0]!.name
+  const permissions = security.map((each) => Object.values(each).flat().join(' and ')).filter(Boolean)
+  // The badges name the permissions.
+  const paragraphs = description.split('\n\n').filter((text) => !/^Permissions?: /.test(text))
   const head = (
     <>
       <span class="dim">{summary}</span>
       <span class="push row">
-        {security
-          .flatMap(Object.values)
-          .flat()
-          .map((name) => (
-            <Badge key={name}>{name}</Badge>
-          ))}
+        {permissions.map((name, at) => [at > 0 && 'or', <Badge key={name}>{name}</Badge>])}
       </span>
     </>
   )
   return (
     <Detail kind="doc" title={path} method={method} head={head}>
       <div class="stack">
-        {description.split('\n\n').map((text) => (
+        {paragraphs.map((text) => (
           <p key={text}>{text}</p>
         ))}
         {headers.length > 0 && <h3>Header</h3>}

@@ -138,9 +138,13 @@ export function Requests() {
       />
       {chosen && <Request key={chosen.number} request={chosen} id={idOf(chosen)} />}
       {!chosen && id !== undefined && live.requests && (
-        <Missing thing="request" id={id} why={describeMissing(news?.count ?? 0, requests.length)} />
+        <Missing
+          thing="request"
+          id={id}
+          why={describeMissing(news?.count ?? 0, requests.length, (news?.forks ?? []).length)}
+        />
       )}
-      <WebhookEvent count={news?.count ?? 0} />
+      {news && <NewRequests count={news.count} />}
     </Screen>
   )
 }
@@ -148,10 +152,11 @@ export function Requests() {
 /**
  * `count`: all requests since the server started. `kept`: the number of requests that the server still has.
  */
-function describeMissing(count: number, kept: number): string {
+function describeMissing(count: number, kept: number, forks: number): string {
   if (count > kept)
     return `The server keeps the last 1,000 requests. This request is older, or it was deleted.`
-  return 'This server has not received it. The server may have been restarted, or the request belongs to a fork.'
+  const fork = forks > 0 ? ', or the request belongs to a fork' : ''
+  return `This server has not received it. The server may have been restarted${fork}.`
 }
 
 const Wide = ({ text }: { text: string }) => <span class="wide">{text}</span>
@@ -186,12 +191,17 @@ function Filters({ requests }: { requests: readonly Seen[] }) {
   )
 }
 
-/** Announces new requests to screen readers, at most every five seconds. */
-function WebhookEvent({ count }: { count: number }) {
+/**
+ * Announces new requests to screen readers, at most every five seconds. Requests that were there when the page was loaded are
+ * not new.
+ */
+function NewRequests({ count }: { count: number }) {
   const [told, setTold] = useState({ count, text: '' })
   const isNew = told.count !== count
   useEffect(() => {
-    const tell = () => setTold({ count, text: `${count - told.count} new` })
+    // The count is smaller than before if the server was restarted.
+    const text = count > told.count ? `${count - told.count} new` : ''
+    const tell = () => setTold({ count, text })
     const timer = isNew ? setTimeout(tell, TELL_MS) : undefined
     return () => clearTimeout(timer)
   }, [isNew])

@@ -2,7 +2,7 @@
 import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useKeys } from './frame.js'
-import { Cells, type Column, Heads } from './parts.js'
+import { Cells, type Column, Heads, Loading } from './parts.js'
 import { go } from './route.js'
 
 interface Listed<R> {
@@ -125,6 +125,7 @@ export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
   })
   return (
     <div class="list" ref={list}>
+      <Loading isOn={rows.length === 0 && !empty} />
       {fresh > 0 && (
         <button type="button" class="fresh primary" onClick={() => scrollerOf(list.current!).scrollTo(0, 0)}>
           {fresh} new
@@ -163,16 +164,19 @@ function Spacer({ height }: { height: number }) {
 type ItemsProps<R> = Listed<R> & {
   children(row: R): ComponentChildren
   groupOf?: ((row: R) => string) | undefined
+  /** The CSS class of the items. */
+  itemClass?: string | undefined
   empty: ComponentChildren
 }
 
-export function Items<R>({ children, groupOf, empty, ...given }: ItemsProps<R>) {
+export function Items<R>({ children, groupOf, itemClass, empty, ...given }: ItemsProps<R>) {
   const { rows, linkOf } = given
   const list = useRef<HTMLDivElement>(null)
   useMoves(list, given, () => undefined)
   const group = (at: number) => rows[at] && groupOf?.(rows[at])
   return (
     <div class="list" ref={list}>
+      <Loading isOn={rows.length === 0 && !empty} />
       {rows.length === 0 && empty}
       <ul class="items" hidden={rows.length === 0}>
         {rows.map((row, at) => [
@@ -182,7 +186,7 @@ export function Items<R>({ children, groupOf, empty, ...given }: ItemsProps<R>) 
             </li>
           ),
           <li key={linkOf(row)}>
-            <a class={groupOf && 'op'} {...linkProps(given, row)}>
+            <a class={itemClass} {...linkProps(given, row)}>
               {children(row)}
             </a>
           </li>,

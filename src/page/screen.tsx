@@ -1,7 +1,8 @@
 import type { ComponentChildren, FunctionComponent } from 'preact'
-import { type Asked, useAction, useRoute } from './api.js'
+import { useEffect } from 'preact/hooks'
+import { type Asked, useAction, useLive, useRoute } from './api.js'
 import { ActProvider, type Choices, Choose, Failure, wordsOf } from './forms.js'
-import { Empty, Method, NoneFits } from './parts.js'
+import { Empty, Loading, Method, NoneFits } from './parts.js'
 import { linkTo, type Route, setFilter, titleOf } from './route.js'
 import { Items, useChosen } from './rows.js'
 
@@ -11,11 +12,20 @@ interface Bar {
   filters?: ComponentChildren
   actions?: ComponentChildren
   error?: string | undefined
+  isLoading?: boolean
 }
 
 type ScreenProps = Bar & { kind?: string; children: ComponentChildren }
 
-export function Screen({ find, filters, actions, error, kind = 'split', children }: ScreenProps) {
+export function Screen({
+  find,
+  filters,
+  actions,
+  error,
+  isLoading = false,
+  kind = 'split',
+  children,
+}: ScreenProps) {
   const route = useRoute()
   const { act, error: failed } = useAction()
   const title = titleOf(route.screen)
@@ -37,6 +47,7 @@ export function Screen({ find, filters, actions, error, kind = 'split', children
           {actions && <span class="push row">{actions}</span>}
         </div>
         <Failure text={failed ?? error} />
+        {kind === 'page' && <Loading isOn={isLoading} />}
         <div class={kind} data-open={route.id === undefined ? undefined : ''}>
           {children}
         </div>
@@ -79,8 +90,12 @@ interface DetailProps {
 }
 
 export function Detail({ title, method, head, kind = 'stack', children }: DetailProps) {
-  const { screen, filters } = useRoute()
+  const { screen, id, filters } = useRoute()
   const { act, error } = useAction()
+  // An effect runs after the layout effect of the page, which names the item by its id.
+  useEffect(() => {
+    if (id !== undefined) document.title = [title, titleOf(screen), 'Coffer'].join(' · ')
+  }, [title, id, screen])
   return (
     <ActProvider value={act}>
       <article class={`detail ${kind}`} aria-label="Detail">
@@ -100,11 +115,16 @@ export function Detail({ title, method, head, kind = 'stack', children }: Detail
 }
 
 /** The detail for an address whose item does not exist. */
-export const Missing = ({ thing, id, why }: { thing: string; id: string; why?: string }) => (
-  <Detail title={`There is no ${thing} ${id}`}>
-    <p>{why ?? 'It was deleted, or it is in another tenant or fork.'}</p>
-  </Detail>
-)
+export function Missing({ thing, id, why }: { thing: string; id: string; why?: string }) {
+  const { session, news } = useLive()
+  const others = [session.tenants.length > 1 && 'tenant', (news?.forks ?? []).length > 0 && 'fork']
+  const elsewhere = others.filter(Boolean).join(' or ')
+  return (
+    <Detail title={`There is no ${thing} ${id}`}>
+      <p>{why ?? (elsewhere ? `It was deleted, or it is in another ${elsewhere}.` : 'It was deleted.')}</p>
+    </Detail>
+  )
+}
 
 type ItemProps = { name: string; tag?: ComponentChildren; about: string }
 
@@ -126,12 +146,13 @@ interface ItemsOf<R> extends Bar {
   item(row: R): ComponentChildren
   detail: FunctionComponent<{ of: R }>
   groupOf?(row: R): string
+  itemClass?: string
   /** Title, text and command, shown while the list is empty. */
   empty?: [string, string, string]
 }
 
 export function ItemScreen<R extends { id: string }>(given: ItemsOf<R>) {
-  const { thing, asked, textOf, item, detail: Shown, groupOf, empty, ...bar } = given
+  const { thing, asked, textOf, item, detail: Shown, groupOf, itemClass, empty, ...bar } = given
   const route = useRoute()
   const all = asked.result?.data
   const rows = (all ?? []).filter((row) => fits(route, textOf(row)))
@@ -142,7 +163,7 @@ export function ItemScreen<R extends { id: string }>(given: ItemsOf<R>) {
   const linkOf = ({ id }: R) => linkTo(route.screen, id, route.filters)
   return (
     <Screen {...bar} error={asked.error} kind="split reader">
-      <Items {...{ rows, chosen, linkOf, groupOf }} empty={none}>
+      <Items {...{ rows, chosen, linkOf, groupOf, itemClass }} empty={none}>
         {item}
       </Items>
       {chosen && <Shown key={chosen.id} of={chosen} />}

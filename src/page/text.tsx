@@ -1,19 +1,26 @@
 import type { ComponentChildren } from 'preact'
 import { useLive, useNameOf } from './api.js'
-import { Copy, Tabs } from './forms.js'
+import { Choose, Copy } from './forms.js'
+import { useKept } from './kept.js'
 import { linkTo, linkToRequest } from './route.js'
 import { type Call, LANGUAGES } from './samples.js'
 
 export const Terminal = ({ text }: { text: string }) => <Code label="Terminal" text={text} isCopied />
 
 type Labelled = { label: string; isCopied?: boolean }
-/** `line`: the line to mark, from 1. */
-type CodeProps = Labelled & { text: string; line?: number | undefined; children?: ComponentChildren }
+/** `line`: the line to mark, from 1. `tool`: a control above the code. */
+type CodeProps = Labelled & {
+  text: string
+  line?: number | undefined
+  tool?: ComponentChildren
+  children?: ComponentChildren
+}
 
-export function Code({ label, text, line, isCopied, children = markLine(text, line) }: CodeProps) {
+export function Code({ label, text, line, tool, isCopied, children = markLine(text, line) }: CodeProps) {
   return (
     <figure class="code">
       <figcaption>
+        {tool}
         {label}
         {isCopied && <Copy class="quiet push" text={text} of={`: ${label}`} />}
       </figcaption>
@@ -49,12 +56,19 @@ export function Json({ value, ...rest }: Labelled & { value: unknown }) {
   return <Code text={text} children={parts} {...rest} />
 }
 
+/** Shows a call as code, in the language that the person chose last. */
 export function CodeTabs({ call }: { call: Call }) {
-  const entries = Object.entries(LANGUAGES).map(([name, write]) => {
-    const label = `${name} · the key comes from your environment`
-    return [name, () => <Code label={label} text={write(call)} isCopied />] as const
-  })
-  return <Tabs label="Language" tabs={Object.fromEntries(entries)} />
+  const [kept, keep] = useKept('language', 'curl')
+  const language = LANGUAGES[kept] === undefined ? 'curl' : kept
+  const text = LANGUAGES[language]!(call)
+  return (
+    <Code
+      label="The key comes from your environment"
+      tool={<Choose label="Language" of={Object.keys(LANGUAGES)} value={language} choose={keep} />}
+      text={text}
+      isCopied
+    />
+  )
 }
 
 export function ApplicationLink({ id }: { id: string | undefined }) {

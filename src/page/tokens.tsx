@@ -3,15 +3,15 @@ import type { Access } from '../control/page-work.js'
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useLive, useRead, useRoute } from './api.js'
 import { describeAccess } from './decision.js'
-import type { Fields } from './forms.js'
-import { Button, Choose, Confirm, Copy, EditDialog, Field, Tabs, TextArea, useDialog } from './forms.js'
+import { Button, Confirm, Copy, Tabs, useDialog } from './forms.js'
 import { useKeys } from './frame.js'
 import { Badge, Empty, Facts, NoneFits, Seeing, Table } from './parts.js'
 import { SAMPLES } from './recorded.js'
 import { go, linkTo, type Route, setFilter } from './route.js'
 import { Rows, useChosen } from './rows.js'
 import { Detail, Filter, Missing, Screen } from './screen.js'
-import { ApplicationLink, CodeTabs, formatJson, formatSpan, Json, Time } from './text.js'
+import { ApplicationLink, CodeTabs, formatSpan, Json, Time } from './text.js'
+import { EditToken, NewToken } from './token-forms.js'
 
 type Token = ResultOf<'token list'>['data'][number]
 
@@ -166,7 +166,7 @@ function TokenDetail({ token }: { token: Token }) {
   const leave = () =>
     show(
       <Confirm
-        title="Delete the token?"
+        title={`Delete the token ${shortId(id)}?`}
         text={`The data of ${id} is destroyed. Its log stays.`}
         verb="Delete"
         act={() => ask('token delete', { id }).then(() => go(linkTo('tokens', undefined, filters)))}
@@ -180,7 +180,8 @@ function TokenDetail({ token }: { token: Token }) {
         <a class="button" href={linkTo('requests', undefined, { find: id })}>
           Its requests
         </a>
-        <Button class="danger push" text="Delete …" act={leave} />
+        <Button class="push" text="Edit" act={() => show(<EditToken of={token} />)} />
+        <Button class="danger" text="Delete …" act={leave} />
       </div>
       <Tabs
         label="About this token"
@@ -212,7 +213,11 @@ function Overview({ token }: { token: Token }) {
   return (
     <>
       {data === undefined ? (
-        <p class="dim">This token has no mask, so none of its data is shown.</p>
+        <p class="dim">
+          {token.mask === undefined
+            ? 'This token has no mask, so none of its data is shown.'
+            : 'Its mask does not hide the secret part of the data, so this page shows none of it.'}
+        </p>
       ) : (
         <Json label="Data, as its mask shows it" value={data} />
       )}
@@ -245,45 +250,5 @@ function Readers({ id, containers }: { id: string; containers: string }) {
         ]}
       />
     </>
-  )
-}
-
-/** Parses JSON. If the text is not JSON, returns the text itself. */
-function parseLoosely(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
-}
-
-function NewToken() {
-  const { ask } = useLive()
-  const [type, setType] = useState('card')
-  const create = async ({ data = '', containers, mask, ...rest }: Fields) => {
-    const isText = typeof SAMPLES[type] === 'string' && type !== 'token'
-    const { id } = await ask('token create', {
-      ...rest,
-      type,
-      data: isText ? data : parseLoosely(data),
-      ...(containers && { containers: containers.split(/[\s,]+/) }),
-      ...(mask && { mask: parseLoosely(mask) }),
-    })
-    go(linkTo('tokens', id))
-  }
-  return (
-    <EditDialog title="New token" verb="Create" send={create}>
-      <div class="form">
-        <Choose label="Type" isShown of={TYPES} value={type} choose={setType} />
-        <Field label="Id" name="id" placeholder="a random UUID" grows />
-      </div>
-      <TextArea key={type} label="Data" name="data" rows={6} text={formatJson(SAMPLES[type])} />
-      <div class="form">
-        <Field label="Containers" name="containers" placeholder="default of its type" grows />
-        <Field label="Expires" name="expires_at" placeholder="a date" grows />
-        <Field label="Mask" name="mask" placeholder="default of its type" grows />
-      </div>
-      <p class="dim small">This page shows the data masked.</p>
-    </EditDialog>
   )
 }

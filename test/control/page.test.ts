@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Page } from 'playwright-core'
-import t, { type Test } from 'tap'
-import { type CofferServer, type Seed, startServer } from '../../src/index.js'
-import { checkPage, launchChromium, needsChromium } from '../http/chromium.js'
+import t from 'tap'
+import { type Seed, startServer } from '../../src/index.js'
+import { checkPage, needsChromium } from '../http/chromium.js'
+import { open, show, signIn } from './page-browser.js'
 
 const MAX_BYTES = 200_000
 /** Marks in the data of tokens, in requests and in the output of code. No mark may reach the page. */
@@ -43,54 +43,11 @@ t.test('the page is small, and its content security policy allows only its own s
   )
 })
 
-/** Starts a server with requests and signs in to its page. `told` collects the responses of the server to the page. */
-async function open(t: Test) {
-  const server = await startServer({ seed })
-  const browser = await launchChromium()
-  t.teardown(async () => {
-    await browser.close()
-    await server.stop()
-  })
-  const context = await browser.newContext({ viewport: { width: 1400, height: 900 } })
-  const page = await context.newPage()
-  const complaints: string[] = []
-  page.on('pageerror', ({ message }) => complaints.push(message))
-  page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text())
-  })
-  const told: string[] = []
-  page.on('response', (response) => {
-    if (response.url().includes('/_dashboard/'))
-      void response.text().then(
-        (text) => told.push(text),
-        () => undefined,
-      )
-  })
-  const call = (path: string, key = 'backend', body?: object) =>
-    fetch(`${server.url}${path}`, {
-      headers: { 'svc-api-key': server.keys[key]!, 'content-type': 'application/json' },
-      ...(body && { method: 'POST', body: JSON.stringify(body) }),
-    })
-  return { server, page, complaints, told, call }
-}
-
-async function signIn(server: CofferServer, page: Page): Promise<string> {
-  const { url } = await server.control.page()
-  await page.goto(url)
-  await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()
-  return url
-}
-
-const show = async (page: Page, hash: string, heading: string) => {
-  await page.evaluate(`location.hash = '#/${hash}'`)
-  await page.getByRole('heading', { name: heading, level: 1 }).waitFor()
-}
-
 t.test(
   'a person can find out on the page why a test failed',
   { ...needsChromium, timeout: 400_000 },
   async (t) => {
-    const { server, page, complaints, told, call } = await open(t)
+    const { server, page, complaints, told, call } = await open(t, seed)
     await page.goto(`${server.url}/`)
     await page.getByText('coffer control page').waitFor()
     await page.locator('.items .method').first().waitFor()
@@ -131,10 +88,12 @@ t.test(
     await detail.getByRole('tab', { name: 'Code' }).click()
     t.match(await detail.innerText(), `curl '${server.url}/tokens/customer-ada' \\`)
     t.notMatch(await detail.innerText(), /SECRET/)
-    for (const language of ['Node', 'Python', 'Go']) {
-      await detail.getByRole('tab', { name: language }).click()
+    for (const [language, word] of Object.entries({ Node: 'await fetch', Python: 'requests', Go: 'http.' })) {
+      await detail.getByLabel('Language').selectOption(language)
+      await detail.locator('pre', { hasText: word }).waitFor()
       t.match(await detail.innerText(), /COFFER_API_KEY/, language)
     }
+    await detail.getByLabel('Language').selectOption('curl')
 
     await page.locator('body').press('k')
     await detail.getByText('Refused: the request is not valid').waitFor()
@@ -190,7 +149,7 @@ t.test(
 )
 
 t.test('every screen is usable and shows no plaintext', { ...needsChromium, timeout: 600_000 }, async (t) => {
-  const { server, page, complaints, told, call } = await open(t)
+  const { server, page, complaints, told, call } = await open(t, seed)
   const { id: reactor } = (await server.ask('reactor create', { name: 'noisy', code: CODE })) as {
     id: string
   }
@@ -214,7 +173,7 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Type', { exact: true }).selectOption('token')
   await dialog.getByLabel('Id', { exact: true }).fill('fresh')
-  await dialog.getByLabel('Data').fill(JSON.stringify({ text: `${MARK} 2` }))
+  await dialog.locator('[name=data]').fill(JSON.stringify({ text: `${MARK} 2` }))
   await dialog.getByRole('button', { name: 'Create' }).click()
   await page.locator('.detail').getByText('fresh').first().waitFor()
   t.match(await server.ask('token get', { id: 'fresh' }), { id: 'fresh' })
@@ -325,7 +284,7 @@ t.test(
   'a click on a failed request shows why the request failed',
   { ...needsChromium, timeout: 300_000 },
   async (t) => {
-    const { server, page, complaints, told, call } = await open(t)
+    const { server, page, complaints, told, call } = await open(t, seed)
     const code = `module.exports = async ({ args }) => {
   console.log(args)
   return { raw: args.missing.id }
@@ -407,7 +366,7 @@ t.test(
   'a server on another port of the host gets the cookie, which is useless without the secret of the page',
   { ...needsChromium, timeout: 120_000 },
   async (t) => {
-    const { server, page, call } = await open(t)
+    const { server, page, call } = await open(t, seed)
     const cookies: string[] = []
     const other = createServer((request, response) => {
       cookies.push(request.headers.cookie ?? '')
@@ -480,7 +439,7 @@ const FIRST_SEEN = `(() => {
 })()`
 
 t.test('1,000 requests do not slow the page down', { ...needsChromium, timeout: 200_000 }, async (t) => {
-  const { server, page, call } = await open(t)
+  const { server, page, call } = await open(t, seed)
   await signIn(server, page)
   const ask50 = () =>
     Promise.all(Array.from({ length: 50 }, (_, at) => call(`/tokens/${at % 2 ? 'marked' : 'none'}`)))

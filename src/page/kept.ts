@@ -1,0 +1,11 @@
+import { useState } from 'preact/hooks'
+
+/** A state that the browser keeps, in all tabs of this server. `usual`: the value while nothing is kept. */
+export function useKept(name: string, usual: string) {
+  const [value, setValue] = useState(() => localStorage.getItem(`coffer-${name}`) ?? usual)
+  const keep = (next: string) => {
+    localStorage.setItem(`coffer-${name}`, next)
+    setValue(next)
+  }
+  return [value, keep] as const
+}
