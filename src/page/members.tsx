@@ -19,7 +19,7 @@ const nameOf = (person: Person) => {
 }
 const mailOf = (person: Person) => (person.kind === 'invitation' ? person.email : person.user.email)
 
-function usePeople(): Asked<{ data: Person[] }> {
+function usePeople(): Asked<{ data: Person[]; pagination: { total_items: number } }> {
   const members = useAsked('member list', { size: 50 })
   const invitations = useAsked('invite list', { size: 100 })
   const error = members.error ?? invitations.error
@@ -28,7 +28,9 @@ function usePeople(): Asked<{ data: Person[] }> {
     ...members.result.data.map((each): Person => ({ kind: 'member', ...each })),
     ...invitations.result.data.map((each): Person => ({ kind: 'invitation', ...each })),
   ]
-  return { result: { data }, ...(error && { error }) }
+  const counts = [members.result, invitations.result].map((each) => each.pagination.total_items ?? 0)
+  const total_items = counts.reduce((sum, count) => sum + count)
+  return { result: { data, pagination: { total_items } }, ...(error && { error }) }
 }
 
 export function Members() {

@@ -141,7 +141,10 @@ export const Item = ({ name, tag, about }: ItemProps) => (
 interface ItemsOf<R> extends Bar {
   /** The noun for a row. Used in the message that no row matches the search. */
   thing: string
-  asked: Asked<{ data: readonly R[] }>
+  asked: Asked<{
+    data: readonly R[]
+    pagination?: { total_items?: number | undefined; page_size?: number | undefined }
+  }>
   textOf(row: R): string
   item(row: R): ComponentChildren
   detail: FunctionComponent<{ of: R }>
@@ -161,8 +164,15 @@ export function ItemScreen<R extends { id: string }>(given: ItemsOf<R>) {
   const nothing = title && <Empty {...{ title, text, command }}>{bar.actions}</Empty>
   const none = all && (all.length === 0 ? nothing : <NoneFits thing={thing} />)
   const linkOf = ({ id }: R) => linkTo(route.screen, id, route.filters)
+  const total = asked.result?.pagination?.total_items ?? 0
+  const isCut = all !== undefined && total > all.length
+  const cut = isCut && (
+    <span class="dim small">
+      The newest {all.length} of {total}
+    </span>
+  )
   return (
-    <Screen {...bar} error={asked.error} kind="split reader">
+    <Screen {...bar} filters={[bar.filters, cut]} error={asked.error} kind="split reader">
       <Items {...{ rows, chosen, linkOf, groupOf, itemClass }} empty={none}>
         {item}
       </Items>

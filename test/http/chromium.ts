@@ -21,10 +21,10 @@ export async function launchChromium(): Promise<Browser> {
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8')
 
 /** Checks in both themes that axe-core finds no accessibility problem and that the page fits narrow windows. */
-export async function checkPage(t: Test, page: Page, name: string): Promise<void> {
+export async function checkPage(t: Test, page: Page, name: string, widths = WIDTHS): Promise<void> {
   // Loads axe-core. The content security policy of the page does not apply to code that a debugger evaluates.
   if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(axe)
-  for (const width of WIDTHS) {
+  for (const width of widths) {
     await page.setViewportSize({ width, height: 900 })
     const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
     t.ok(Number(overflow) <= 0, `${name} fits ${width} pixels`)
