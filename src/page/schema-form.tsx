@@ -90,16 +90,20 @@ export function useSchemaFields(given: SchemaFields & { isPatch?: boolean }) {
   return { read, draw }
 }
 
+/** The description without the list of choices, because the field shows them. */
+const explain = ({ enum: choices, description }: Schema) =>
+  choices === undefined ? description : description?.replace(/^[^.]*\bone of [^.]*\.\s*/i, '')
+
 function PropertyControl(field: PropertyField) {
   const { name, hint, schema } = field
   const label = hint.label ?? describeName(name)
   const [isReplaced, setReplaced] = useState(false)
-  if (!hint.isKept) return <Control {...field} label={label} help={hint.help ?? schema.description} />
+  if (!hint.isKept) return <Control {...field} label={label} help={hint.help ?? explain(schema)} />
   return (
     <div class="stack">
       <Check label={`Replace: ${label.toLowerCase()}`} isOn={isReplaced} turn={setReplaced} />
       {isReplaced ? (
-        <Control {...field} label={label} help={hint.help ?? schema.description} />
+        <Control {...field} label={label} help={hint.help ?? explain(schema)} />
       ) : (
         <p class="about">The stored value stays. This page does not show it.</p>
       )}

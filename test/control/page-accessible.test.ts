@@ -123,6 +123,9 @@ t.test('every screen fits a tablet and a small laptop', { ...needsChromium, time
     await show(page, screen, title)
     await page.waitForLoadState('networkidle')
     await checkPage(t, page, screen, [768, 1024])
+    const cell = page.locator('.list td.link').first()
+    const width = (await cell.isVisible()) ? (await cell.boundingBox())!.width : 100
+    t.ok(width > 90, `the link of a row of ${screen} is ${width} pixels wide at a width of 1024 pixels`)
   }
   await page.setViewportSize({ width: 1400, height: 900 })
   await show(page, 'webhooks', 'Webhooks')
