@@ -172,7 +172,7 @@ export type Facts = Awaited<ReturnType<typeof readFacts>>
 
 /** `actors`: names of members and applications, by id. Applications are oldest first. */
 async function readFacts({ control: { app }, tenant }: Place) {
-  const { number, owner_id, ...named } = await app.tenant(tenant)
+  const { number, id, name } = await app.tenant(tenant)
   const owner = await app.owner({ reveal: false, tenant })
   return app.store.read(async (reader) => {
     const count = async (kind: 'token' | 'reactor' | 'proxy' | 'mail' | 'threeds_session') =>
@@ -185,7 +185,7 @@ async function readFacts({ control: { app }, tenant }: Place) {
     for (const { user_id: id } of members)
       actors[id] ??= (await reader.get('user', 0, id))?.email ?? 'a member'
     return {
-      tenant: { id: named.id, name: named.name },
+      tenant: { id, name },
       counts: {
         tokens: await count('token'),
         applications: total,
