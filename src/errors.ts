@@ -20,6 +20,7 @@ export const ERRORS = {
   unsupported_media_type: { status: 415, exit: 2, title: 'Unsupported Media Type' },
   misdirected: { status: 421, exit: 2, title: 'Misdirected Request' },
   unprocessable: { status: 422, exit: 2, title: 'Unprocessable Content' },
+  card_refused: { status: 422, exit: 2, title: 'Unprocessable Content' },
   formula_invalid: { status: 422, exit: 8, title: 'Unprocessable Content' },
   headers_too_large: { status: 431, exit: 2, title: 'Request Header Fields Too Large' },
   rate_limited: { status: 429, exit: 9, title: 'Too Many Requests' },
@@ -77,6 +78,8 @@ export interface ErrorDetails {
   traceId?: string
   /** Only for `threeds_failed`. */
   service?: ServiceError
+  /** Only for `card_refused`: why the card is refused, such as `CARD_DECLINED`. It is the title of the problem. */
+  refusal?: string
   /**
    * Callers with an API key see this text instead of `message`, because `message` contains a path on the
    * disk.
@@ -96,6 +99,7 @@ export class CofferError extends Error {
   readonly retryAfterSeconds: number | undefined
   readonly traceId: string | undefined
   readonly service: ServiceError | undefined
+  readonly refusal: string | undefined
   readonly toCallers: string | undefined
   readonly mayTellData: boolean
 
@@ -108,6 +112,7 @@ export class CofferError extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds
     this.traceId = details.traceId
     this.service = details.service
+    this.refusal = details.refusal
     this.toCallers = details.toCallers
     this.mayTellData = details.mayTellData === true
   }
@@ -174,6 +179,7 @@ export interface SentError {
   status: number
   errors?: PropertyErrors
   service?: ServiceError
+  refusal?: string
   mayTellData?: boolean
 }
 
@@ -181,9 +187,9 @@ export interface SentError {
 export function toSent(error: unknown): SentError {
   const known =
     error instanceof CofferError ? error : new CofferError('internal', 'Something went wrong on our side.')
-  const { code, message, status, errors, service, mayTellData } = known
+  const { code, message, status, errors, service, refusal, mayTellData } = known
   const marked = mayTellData ? { mayTellData } : {}
-  const served = service === undefined ? {} : { service }
+  const served = { ...(service && { service }), ...(refusal !== undefined && { refusal }) }
   return { code, message, status, ...(errors === undefined ? {} : { errors }), ...served, ...marked }
 }
 
@@ -219,6 +225,7 @@ export function toProblem(error: unknown, traceId: string, reader: 'caller' | 'o
 }
 
 function titleOf(code: ErrorCode, known: CofferError | undefined): string {
+  if (known?.refusal !== undefined) return known.refusal
   if (code !== 'reactor_failed' || known?.errors === undefined) return ERRORS[code].title
   const isBadGateway = known.status === ERRORS.bad_gateway.status && known.message === RUNTIME_ERROR
   return isBadGateway ? ERRORS.bad_gateway.title : WITH_ERRORS

@@ -27,6 +27,8 @@ const MAX_MESSAGES = 10
 const PROBLEM_TYPE = /^urn:coffer:problem:([a-z-]{1,40})$/
 /** The codes of errors that concern only this process. An answer of a server cannot have these codes. */
 const OWN: readonly string[] = ['usage', 'interrupted'] satisfies ErrorCode[]
+/** The title of an error with the code `card_refused`. */
+const REFUSAL = /^[A-Z_]{1,60}$/
 const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 
 /**
@@ -83,14 +85,16 @@ function readProblem(definition: RegisteredOperation, { status, headers, text }:
   const told = [detail, title].find((each) => typeof each === 'string' && each !== '')
   const message = (told as string | undefined) ?? `The server answered ${status} without a reason.`
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  const code = findCode(definition, status, type)
   const details = omitUndefined({
     status,
     traceId: typeof instance === 'string' && TRACE_ID.test(instance) ? instance : undefined,
     retryAfterSeconds: Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds) : undefined,
     errors: readErrors(definition, errors),
     service: readServiceError(error),
+    refusal: code === 'card_refused' && REFUSAL.test(String(title)) ? String(title) : undefined,
   })
-  return new CofferError(findCode(definition, status, type), message.slice(0, MAX_CHARACTERS), details)
+  return new CofferError(code, message.slice(0, MAX_CHARACTERS), details)
 }
 
 /** The part of an error of 3-D Secure that says what failed outside. */

@@ -24,9 +24,9 @@ export type Method<Name extends OperationName> =
     : (input: InputOf<Name>) => Promise<ResultOf<Name>>
 
 type PathOf<Name> = Name extends `${infer Noun} ${infer Group} ${infer Verb}`
-  ? [Plural<Noun>, Plural<Group>, Camel<Verb>]
+  ? [Plural<Camel<Noun>>, Plural<Camel<Group>>, Camel<Verb>]
   : Name extends `${infer Noun} ${infer Verb}`
-    ? [Plural<Noun>, Camel<Verb>]
+    ? [Plural<Camel<Noun>>, Camel<Verb>]
     : never
 
 /** The operations as methods, such as `tokens.create({ … })`. Names of nouns and groups are plural. */
@@ -67,12 +67,16 @@ export function createMethods<Names extends OperationName, Definition extends An
 ): Methods<Names> {
   const all: Place = {}
   for (const definition of definitions) {
-    const [noun = '', ...rest] = definition.name.split(' ')
-    const verb = rest.pop()!.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+    const [noun = '', ...rest] = definition.name.split(' ').map(toCamelCase)
+    const verb = rest.pop()!
     const place = rest.reduce(enter, enter(all, noun))
     place[verb] = async (input = {}) => call(definition, requireObject(input, definition))
   }
   return all as unknown as Methods<Names>
+}
+
+function toCamelCase(word: string): string {
+  return word.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
 function requireObject(given: unknown, { name, input }: AnyOperation): OperationInput {

@@ -135,6 +135,7 @@ const SPECIFIC: readonly ErrorCode[] = [
   'server_differs',
   'not_emulated',
   'threeds_failed',
+  'card_refused',
 ]
 
 function codeOfStatus(status: number): ErrorCode | undefined {

@@ -21,6 +21,8 @@ const RESUMED_MS = 30_000
 const MINUTE_MS = 60_000
 /** If two calls of `resume` are further apart than this, the second call reads all waiting records. */
 const LONGEST_SPAN_MS = 10 * MINUTE_MS
+/** A timer of Node cannot wait longer than about 25 days. */
+const LONGEST_TIMER_MS = 24 * 60 * MINUTE_MS
 const AT_ONCE = 100
 /** A lane remembers the ids of at most this many batches. The lane finds further batches in the store. */
 const MAX_BATCHES = 1000
@@ -537,12 +539,13 @@ export class DeliveryQueue implements DeliveryPort {
 
   /**
    * Starts a timer that attempts the record when it is due. A command starts no timer, so a later {@link resume} of a server
-   * attempts the record.
+   * attempts the record. This also applies to a record that is due in more than {@link LONGEST_TIMER_MS}.
    */
   #schedule(waiting: WaitingRecord, record: Queued, now: number): void {
     const dueMs = Date.parse(record.due_at ?? '') - now
     if (record.state !== 'waiting' || Number.isNaN(dueMs)) return
     if (dueMs <= 0) return void this.#add([waiting])
+    if (dueMs > LONGEST_TIMER_MS) return
     const key = `${nameOf(waiting)}/${waiting.id}`
     if (this.#listener === undefined || this.#timers.get(key) === record.due_at) return
     this.#timers.set(key, record.due_at!)

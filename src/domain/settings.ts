@@ -68,6 +68,12 @@ export const VAULT_SETTINGS = {
     default: '0',
     read: matching(/^(?:0|[1-9]\d{0,5}[smhdw])$/, 'must be 0, or a time such as 90s, 15m or 1h'),
   },
+  'network_tokens.inactive_after': {
+    description:
+      'How long after its creation a network token becomes inactive: never, or a time such as 15m, 72h or 90d',
+    default: 'never',
+    read: matching(/^(?:never|[1-9]\d{0,5}[smhdw])$/, 'must be never, or a time such as 15m, 72h or 90d'),
+  },
   'threeds.other_cards': {
     description:
       'How 3-D Secure treats a card that is no published test card: unsupported (refused) or frictionless (successful)',

@@ -91,6 +91,8 @@ export interface Http {
    * status 200. `anything`: any HTTP answer that code returns.
    */
   readonly mayAnswer?: 'existing' | 'anything'
+  /** The network of a card may refuse the card, with the status 422 and the reason as title. */
+  readonly mayRefuseCard?: true
   /** A part of the 3DS service outside of this server may fail, with the status 424. */
   readonly mayFailOutside?: true
 }

@@ -54,6 +54,7 @@ const SUBJECT_KINDS: Readonly<Record<EntityType, Kind | undefined>> = {
   threeds_session: 'threeds_session',
   account_updater_job: 'account_updater_job',
   merchant: 'merchant',
+  network_token: 'network_token',
   member: undefined,
   tenant: undefined,
 }

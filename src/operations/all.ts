@@ -12,6 +12,7 @@ import { noun as invite } from './invite/noun.js'
 import { noun as key } from './key/noun.js'
 import { noun as log } from './log/noun.js'
 import { noun as member } from './member/noun.js'
+import { noun as networkToken } from './network-token/noun.js'
 import { noun as proxy } from './proxy/noun.js'
 import { noun as reactor } from './reactor/noun.js'
 import { noun as seed } from './seed/noun.js'
@@ -29,6 +30,7 @@ const nouns = [
   threeds,
   enrich,
   updater,
+  networkToken,
   app,
   session,
   formula,

@@ -4,7 +4,7 @@ import { createRegistry, type Noun, type RegisteredOperation, type Registry } fr
 
 export async function loadNounOf(name: string): Promise<Registry | undefined> {
   const [word = ''] = name.split(' ')
-  if (!/^[a-z0-9]+$/.test(word)) return undefined
+  if (!/^[a-z0-9-]+$/.test(word)) return undefined
   let noun: Noun
   try {
     noun = (await import(`./${word === 'app' ? 'application' : word}/noun.js`)).noun

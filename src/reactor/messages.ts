@@ -103,7 +103,9 @@ export const FETCH_CALL = 'fetch'
 
 export const CLIENT_CALLS: readonly string[] =
   `tokens.create tokens.retrieve tokens.list tokens.update tokens.delete tokens.createAssociation
-  tokens.deleteAssociation tokens.createChild tokens.listChildren tokens.search tokenize`.split(/\s+/)
+  tokens.deleteAssociation tokens.createChild tokens.listChildren tokens.search tokenize
+  networkTokens.create networkTokens.get networkTokens.cryptogram networkTokens.suspend networkTokens.resume
+  networkTokens.delete`.split(/\s+/)
 
 export type MessageLimits = Record<'maxBytes' | 'maxBodyBytes', number>
 

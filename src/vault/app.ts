@@ -9,6 +9,7 @@ import { createMac, isEqualDigest, KEY_BYTES, type Primitives } from '../crypto/
 import { createUuid } from '../crypto/random.js'
 import { CallbackChannel } from '../delivery/callback-channel.js'
 import { MailChannel } from '../delivery/mail-channel.js'
+import { NetworkTokenChannel } from '../delivery/network-token-channel.js'
 import { DeliveryQueue } from '../delivery/queue.js'
 import { UpdaterChannel } from '../delivery/updater-channel.js'
 import { WebhookChannel } from '../delivery/webhook-channel.js'
@@ -155,6 +156,7 @@ export function createApp(parts: AppParts): App {
     }),
     new CallbackChannel({ store, ...runtime }),
     new UpdaterChannel(() => app),
+    new NetworkTokenChannel(storeTools.createUuid),
   ]
   const deliveries = new DeliveryQueue(store, channels, () => generation)
   const processMac = createMac(primitives, random.bytes(KEY_BYTES))

@@ -91,7 +91,8 @@ testHome('each noun has a manual page, and no text in it is taken for a roff req
     t.ok(page.includes(text), text)
   for (const line of page.split('\n')) t.match(line, /^(?!\.)|^\.(TH|SH|SS|TP|B|PP|nf|fi)( |$)/)
   const whole = (await home.run(['help', '--man'])).stdout
-  for (const { name } of registry.nouns) t.ok(whole.includes(`coffer\\-${name}(1)`), name)
+  for (const { name } of registry.nouns)
+    t.ok(whole.includes(`coffer\\-${name.replaceAll('-', '\\-')}(1)`), name)
   t.match(whole, '.SH EXIT STATUS')
 })
 

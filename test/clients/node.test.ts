@@ -8,7 +8,7 @@ import { serveClients } from './server.js'
 
 /** Calls of areas that are not emulated. `bodies.test.ts` lists their paths as `Not Emulated`. */
 const OF_TENANTS = '(?:connections|merchants\\.requestOnboarding)'
-const OUT = new RegExp(`^(?:agentic|applePay|documents|googlePay|networkTokens|tenants\\.${OF_TENANTS})\\b`)
+const OUT = new RegExp(`^(?:agentic|applePay|documents|googlePay|tenants\\.${OF_TENANTS})\\b`)
 
 const BROWSER = {
   browserJavascriptEnabled: true,
@@ -111,6 +111,33 @@ t.test('every call is answered or refused as not emulated', async (t) => {
     pagination: { pageSize: 1 },
     data: [{ id: job.id, uploadUrl: String }],
   })
+
+  // Network tokens.
+  const networkToken = await own.networkTokens.create({ tokenId: token.id })
+  t.match(networkToken, {
+    status: 'active',
+    data: { number: /^X{12}\d{4}$/, expirationMonth: 12, expirationYear: 2043 },
+    networkToken: { brand: 'visa', expirationYear: 2043 },
+    card: { last4: '4242', expirationYear: 2040 },
+    par: /^[0-9A-Z]{29}$/,
+    tokenId: token.id,
+    extras: { deduplicated: false },
+  })
+  t.ok(networkToken.createdAt instanceof Date)
+  t.match(await own.networkTokens.create({ tokenId: token.id }), { extras: { deduplicated: true } })
+  t.strictSame((await own.tokens.get(token.id)).extras, { networkTokenIds: [networkToken.id] })
+  t.match(await own.networkTokens.cryptogram(networkToken.id), { cryptogram: /^.{22}==$/, eci: '07' })
+  t.match(await own.networkTokens.suspend(networkToken.id), { status: 'suspended' })
+  await t.rejects(own.networkTokens.suspend(networkToken.id), { statusCode: 409 } as object as Error)
+  t.match(await own.networkTokens.resume(networkToken.id), { status: 'active', modifiedAt: Date })
+  t.match(await own.networkTokens.get(networkToken.id), { id: networkToken.id, status: 'active' })
+  t.strictSame(await own.networkTokens.account.get(networkToken.id), {})
+  const declined = { number: '4929544240318920', expirationMonth: 12, expirationYear: 2023 }
+  await t.rejects(own.networkTokens.create({ data: declined }), {
+    statusCode: 422,
+    body: { title: 'CARD_DECLINED' },
+  } as object as Error)
+  await own.networkTokens.delete(networkToken.id)
 
   // Applications and their keys.
   const draft = { name: 'made', type: 'private', permissions: ['token:read'] }

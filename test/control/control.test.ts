@@ -447,29 +447,29 @@ t.test('requests for areas that are not emulated are counted, without the ids in
   }
   const id = '0d7f2bb0-52f5-4d6b-9f0d-6a6f7c1e2b3a'
   const lines = [
-    `GET /network-tokens/${id}?a=SECRET`,
-    `GET /network-tokens/${id.replace('0', '1')}/`,
-    'DELETE /network-tokens/SECRET-1',
+    `GET /agentic/${id}?a=SECRET`,
+    `GET /agentic/${id.replace('0', '1')}/`,
+    'DELETE /agentic/SECRET-1',
     `GET /tenants/${id}/merchants/SECRET`,
     'POST /apple-pay/a/b/c/d/e/f/g/h/i/j',
     `POST /connections/jobs/${'secret'.repeat(20)}`,
   ]
   for (const line of lines) t.equal((await ask(line, { 'svc-api-key': keys.private })).status, 501, line)
   const preflight = { origin: 'https://a.example', 'access-control-request-method': 'POST' }
-  t.equal((await ask('OPTIONS /network-tokens', preflight)).status, 204)
+  t.equal((await ask('OPTIONS /agentic', preflight)).status, 204)
   for (const line of ['GET /nothing', 'GET /tokens/none', 'PUT /tokens']) await ask(line)
   const counted = await control.notEmulated()
   t.same(
     counted.map(({ method, path, count }) => `${method} ${path} ${count}`),
     [
-      'GET /network-tokens/{} 2',
-      'DELETE /network-tokens/{} 1',
+      'GET /agentic/{} 2',
+      'DELETE /agentic/{} 1',
       'GET /tenants/{}/merchants/{} 1',
       'POST /apple-pay/a/b/c/d/e/f/… 1',
       'POST /connections/jobs/{} 1',
     ],
   )
-  t.match(counted[0], { area: 'Network tokens' })
+  t.match(counted[0], { area: 'Payments by agents' })
   t.notMatch(JSON.stringify(counted), /secret/i)
   const remote = createControl({ url, key: control.key })
   t.same(await remote.notEmulated(), counted, 'over HTTP')
@@ -487,7 +487,7 @@ t.test('requests for areas that are not emulated are counted, without the ids in
   t.match(await control.notEmulated(), { length: counted.length })
   await control.requests.clear()
   t.same(await control.notEmulated(), [])
-  await ask('GET /network-tokens')
+  await ask('GET /agentic')
   await control.reset()
   t.same(await control.notEmulated(), [])
 })

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import {
   describeBrand,
+  describeInNetworkTokens,
   describeInThreeds,
   describeInTokens,
   describeInUpdater,
@@ -23,7 +24,12 @@ const isUpdating = process.env.TAP_SNAPSHOT === '1'
 /** A row of the help, such as `5454545454545454  Mastercard  3DS FA`. The code of 3-D Secure comes first, for `grep`. */
 function formatHelpRow(card: TestCard): string {
   const columns = [`  ${card.number.padEnd(19)}`, describeBrand(card).padEnd(16)]
-  const areas = { '3DS': describeInThreeds, updater: describeInUpdater, tokens: describeInTokens }
+  const areas = {
+    '3DS': describeInThreeds,
+    updater: describeInUpdater,
+    'network tokens': describeInNetworkTokens,
+    tokens: describeInTokens,
+  }
   const facts = Object.entries(areas).flatMap(([area, describe]) => {
     const text = describe(card)
     return text === '' ? [] : `${area} ${text}`
@@ -35,7 +41,7 @@ function formatHelp(): string {
   const scenarios = (Object.keys(SCENARIOS) as ScenarioName[]).map(
     (name) => `  ${name.padEnd(3)}  ${describeScenario(name)}`,
   )
-  return `The number of a card decides what tokens, 3-D Secure (3DS) and the account updater do with it:
+  return `The number of a card decides what tokens, 3-D Secure (3DS), the account updater and network tokens do with it:
 
 ${TEST_CARDS.map(formatHelpRow).join('\n')}
 
@@ -54,12 +60,17 @@ Examples:
 
 function formatTable(): string {
   const rows = TEST_CARDS.map((card) => {
-    const texts = [describeInTokens(card), explainInThreeds(card), describeInUpdater(card)]
+    const texts = [
+      describeInTokens(card),
+      explainInThreeds(card),
+      describeInUpdater(card),
+      describeInNetworkTokens(card),
+    ]
     return `| ${[card.number, describeBrand(card), ...texts.map((text) => text || '–')].join(' | ')} |`
   })
   return [
-    '| Number | Brand | Tokens | 3-D Secure | Account updater |',
-    '| --- | --- | --- | --- | --- |',
+    '| Number | Brand | Tokens | 3-D Secure | Account updater | Network tokens |',
+    '| --- | --- | --- | --- | --- | --- |',
     ...rows,
   ].join('\n')
 }
@@ -80,30 +91,50 @@ t.test('the reference of the page has all test cards', async (t) => {
   const page = renderTestCards()
   for (const { number } of TEST_CARDS) t.ok(page.includes(`<code>${number}</code>`), number)
   t.equal(page.split('<tr>').length - 2, TEST_CARDS.length)
-  t.match(page, '<td>CYM: a mandated challenge, then successful</td><td>–</td>')
+  t.match(page, '<td>CYM: a mandated challenge, then successful</td><td>–</td><td>–</td>')
 })
 
 t.test('one number means something else in each area', async (t) => {
   const describe = (number: string) => {
     const card = findPublished(number)!
-    return [describeBrand(card), describeInTokens(card), describeInThreeds(card), describeInUpdater(card)]
+    return [
+      describeBrand(card),
+      describeInTokens(card),
+      describeInThreeds(card),
+      describeInUpdater(card),
+      describeInNetworkTokens(card),
+    ]
   }
   t.strictSame(describe('4111111111111111'), [
     'Visa',
     'sca_required, credit',
     'FA',
     'UPD_PAN 4166676667666746',
+    '',
   ])
-  t.strictSame(describe('4012888888881881'), ['Visa', '', '', 'UPD_PAN 4212345678910006 12/2026'])
-  t.strictSame(describe('4200000000000015'), ['Visa', 'fails the checksum, sca_required, credit', 'CYM', ''])
-  t.strictSame(describe('6759649826438453'), ['Maestro', 'no brand', 'FR as Mastercard', ''])
-  t.strictSame(describe('4000002500001001'), ['Cartes Bancaires', 'brand visa', '', ''])
-  t.strictSame(describe('6200000000000005'), ['UnionPay', 'credit, Svalbard and Jan Mayen', '', ''])
-  t.strictSame(describe('122000000000003'), ['unknown', '', 'ED', 'WRN_UNSUPPORTED_NETWORK'])
+  t.strictSame(describe('4012888888881881'), [
+    'Visa',
+    '',
+    '',
+    'UPD_PAN 4212345678910006 12/2026',
+    'PROVISION_DATA_EXPIRED',
+  ])
+  t.strictSame(describe('4200000000000015'), [
+    'Visa',
+    'fails the checksum, sca_required, credit',
+    'CYM',
+    '',
+    '',
+  ])
+  t.strictSame(describe('6759649826438453'), ['Maestro', 'no brand', 'FR as Mastercard', '', ''])
+  t.strictSame(describe('4000002500001001'), ['Cartes Bancaires', 'brand visa', '', '', ''])
+  t.strictSame(describe('6200000000000005'), ['UnionPay', 'credit, Svalbard and Jan Mayen', '', '', ''])
+  t.strictSame(describe('122000000000003'), ['unknown', '', 'ED', 'WRN_UNSUPPORTED_NETWORK', ''])
   t.strictSame(describe('370000000000002'), [
     'American Express',
     'sca_required, credit',
     'CY',
     'ERR_INVALID_CONFIG',
+    'success',
   ])
 })

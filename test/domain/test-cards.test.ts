@@ -1,6 +1,7 @@
 import t from 'tap'
 import {
   describeBrand,
+  describeInNetworkTokens,
   describeInThreeds,
   describeInTokens,
   describeInUpdater,
@@ -17,6 +18,8 @@ t.test('a test card is described by what each area does with it', async (t) => {
   t.equal(describeInThreeds(card({})), '', 'a number without a scenario does nothing special')
   t.equal(describeInThreeds(card({ threeds: { scenario: 'CYM' } as never })), 'CYM')
   t.equal(describeInThreeds(card({ threeds: { scenario: 'CYM', brands: ['Visa'] } as never })), 'CYM as Visa')
+  t.equal(describeInNetworkTokens(card({})), '')
+  t.equal(describeInNetworkTokens(card({ network_tokens: { result: 'CARD_DECLINED' } })), 'CARD_DECLINED')
   t.equal(describeInUpdater(card({})), '')
   const updater = { result_code: 'UPD_PAN', new_number: '4166676667666746' }
   t.equal(describeInUpdater(card({ updater: updater as never })), 'UPD_PAN 4166676667666746')

@@ -12,7 +12,6 @@ const OUT: Record<string, string> = {
   '/apple-pay': 'Apple Pay',
   '/google-pay': 'Google Pay',
   '/documents': 'Documents',
-  '/network-tokens': 'Network tokens',
   '/agentic /ai': 'Payments by agents',
   '/atomic': 'before 2022',
   '/connections /tenants/self/connections': 'Connections',

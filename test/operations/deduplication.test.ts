@@ -10,7 +10,7 @@ import { openTestVault, setSetting } from '../support/test-vault.js'
 interface Shown {
   id: string
   containers: string[]
-  _extras?: { deduplicated: boolean }
+  _extras?: { deduplicated?: boolean }
 }
 
 const OWN = '/own/'

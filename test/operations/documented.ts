@@ -79,6 +79,15 @@ const CALLS: Record<string, string[]>[] = [
     'account-updater:job:create': ['POST /account-updater/jobs'],
     'account-updater:job:read': ['GET /account-updater/jobs', 'GET /account-updater/jobs/{id}'],
   },
+  {
+    'network-token:create': ['POST /network-tokens'],
+    'network-token:read network-token:reveal': ['GET /network-tokens/{id}'],
+    'network-token:read': ['GET /network-tokens/{id}/account'],
+    'network-token:cryptogram': ['POST /network-tokens/{id}/cryptogram'],
+    'network-token:suspend': ['PUT /network-tokens/{id}/suspend'],
+    'network-token:resume': ['PUT /network-tokens/{id}/resume'],
+    'network-token:delete': ['DELETE /network-tokens/{id}'],
+  },
   { 'keys:create': ['POST /keys'], 'keys:read': ['GET /keys', 'GET /keys/{id}'] },
   { 'keys:delete': ['DELETE /keys/{id}'] },
   { 'webhooks:create webhook:create': ['POST /webhooks'] },
@@ -116,6 +125,7 @@ export const NEEDS_ONE = [
   'PUT /webhooks/{id}',
   'DELETE /webhooks/{id}',
   'GET /webhooks/event-types',
+  'GET /network-tokens/{id}',
 ]
 
 /** The calls that only the key of an application of this type may make. A session may not make them. */
@@ -317,6 +327,25 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   'updater job create': { input: [{ result_version: '2' }] },
   'updater job get': { good: { id: '$updaterjob' } },
   'updater job list': { input: PAGE },
+  'network-token create': {
+    good: { token_id: '$opencard' },
+    input: [
+      { data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2031 } },
+      { token_id: 'unknown' },
+      { token_intent_id: 'unknown' },
+      { expiration_month: 13 },
+    ],
+    forbidden: { token_id: '$closedcard' },
+  },
+  'network-token get': { good: { id: '$networktoken' } },
+  'network-token account': { good: { id: '$networktoken' } },
+  'network-token cryptogram': {
+    good: { id: '$networktoken' },
+    input: [{ id: '$suspended' }],
+  },
+  'network-token suspend': { good: { id: '$networktoken' }, conflict: { id: '$suspended' } },
+  'network-token resume': { good: { id: '$suspended' }, conflict: { id: '$networktoken' } },
+  'network-token delete': { good: { id: '$networktoken' } },
   'key get': { good: { id: '$clientkey' } },
   'key delete': { good: { id: '$clientkey' } },
   'key create': { input: [{ expires_at: '1/1/2001' }, { expires_at: '2032-01-15' }] },

@@ -11,7 +11,7 @@ const ATTACK = { name: 'Mallory', ssn: null }
 
 interface Answer {
   id: string
-  _extras?: { deduplicated: boolean; deduplication_behavior?: string }
+  _extras?: { deduplicated?: boolean; deduplication_behavior?: string }
 }
 
 type Vault = Awaited<ReturnType<typeof open>>

@@ -24,7 +24,7 @@ const COMMANDS_ALONE = [
   'proxy call',
 ]
 const GLOBAL_FLAGS = ALL_SETTINGS.map(({ word }) => word)
-const NAME = /^[a-z0-9]+( [a-z0-9]+)?( [a-z]+(-[a-z]+)*)$/
+const NAME = /^[a-z0-9]+(-[a-z0-9]+)*( [a-z0-9]+(-[a-z0-9]+)*)?( [a-z]+(-[a-z]+)*)$/
 
 /** Returns whether the schema allows only one line of text. Names are shown in tables, prompts, mails and logs. */
 function isLine(name: Schema | undefined): boolean {

@@ -94,3 +94,7 @@ export const THREEDS_CARDS = TEST_CARDS.flatMap(({ number, brand, tokens, threed
 export const UPDATER_CARDS = TEST_CARDS.flatMap(({ number, updater }) =>
   updater === undefined ? [] : { number, ...updater },
 )
+
+export const NETWORK_TOKEN_CARDS = TEST_CARDS.flatMap(({ number, network_tokens }) =>
+  network_tokens === undefined ? [] : { number, ...network_tokens },
+)

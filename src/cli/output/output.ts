@@ -147,7 +147,9 @@ export async function printProblem(terminal: Terminal, problem: Problem, format?
   const { stderr } = terminal
   if (format === 'json' || format === 'ndjson')
     return void (await write(stderr, `${toJson(problem, format === 'json' && isTerminal(stderr) ? 2 : 0)}\n`))
-  const { type, detail, errors = {}, error } = problem
+  const { type, title, errors = {}, error } = problem
+  const isRefusal = type === 'urn:coffer:problem:card-refused'
+  const detail = isRefusal ? `${title}: ${problem.detail}` : problem.detail
   if (type === 'urn:coffer:problem:interrupted')
     return void (await write(stderr, `${fold(displayLines(detail), widthOf(stderr))}\n`))
   const lines = Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`))

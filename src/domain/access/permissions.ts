@@ -10,7 +10,6 @@ const WITHOUT_EFFECT = {
   'google-pay': ['create', 'read', 'reveal', 'delete'],
   'connections:apple-pay': ['invoke', 'manage'],
   'connections:google-pay': ['invoke'],
-  'network-token': ['create', 'read', 'reveal', 'delete', 'cryptogram', 'suspend', 'resume'],
   documents: ['create', 'read', 'reveal', 'delete'],
 } as const
 type AreaWithoutEffect = keyof typeof WITHOUT_EFFECT
@@ -67,6 +66,19 @@ const WITH_EFFECT = {
     description: 'Read jobs of the account updater',
     application_types: privateHolders,
   },
+  'network-token:create': { description: 'Create network tokens', application_types: privateHolders },
+  'network-token:read': { description: 'Read network tokens', application_types: privateHolders },
+  'network-token:reveal': {
+    description: 'Read the numbers of network tokens',
+    application_types: privateHolders,
+  },
+  'network-token:delete': { description: 'Delete network tokens', application_types: privateHolders },
+  'network-token:cryptogram': {
+    description: 'Create cryptograms of network tokens',
+    application_types: privateHolders,
+  },
+  'network-token:suspend': { description: 'Suspend network tokens', application_types: privateHolders },
+  'network-token:resume': { description: 'Resume network tokens', application_types: privateHolders },
   ...crudPermissions({ application: 'applications', reactor: 'reactors and formulas', proxy: 'proxies' }),
   'tenant:read': { description: 'Read the tenant', application_types: managementHolders },
   'tenant:update': { description: 'Update the tenant', application_types: managementHolders },
@@ -129,10 +141,13 @@ export function permissionsOf(type: ApplicationType, { withEffect = false } = {}
   })
 }
 
-/** Whether the permission has an effect for an application of this type. */
+/**
+ * Whether the permission has an effect for an application of this type. A vault of an earlier version can contain
+ * applications with a permission that had no effect at that time, and that their type may not have now.
+ */
 export function hasEffect(permission: Permission, type: ApplicationType): boolean {
-  const { application_types, isAcceptedEverywhere }: PermissionEntry = PERMISSIONS[permission]
-  return isAcceptedEverywhere !== true || application_types.includes(type)
+  const { application_types }: PermissionEntry = PERMISSIONS[permission]
+  return application_types.includes(type)
 }
 
 /**

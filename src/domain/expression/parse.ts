@@ -32,7 +32,7 @@ export type Value =
   | { readonly token: Reference; readonly isWhole: boolean }
 
 export type Reference =
-  `${'token' | 'token_intent' | 'config' | 'transform_identifier' | 'encrypted'}:${string}`
+  `${'token' | 'token_intent' | 'network_token' | 'config' | 'transform_identifier' | 'encrypted'}:${string}`
 
 export interface FilterCall {
   readonly name: string
@@ -99,7 +99,7 @@ const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\
 const ENCRYPTED_REFERENCE = /^encrypted(?::|$)/
 /** In these uses, `encrypted` stands for the data that came encrypted in a header. */
 const WITH_ENCRYPTED: readonly ExpressionUse[] = ['call', 'header']
-const REFERENCE = /^(?:(token|token_intent|config):)?\s*(.*)$/s
+const REFERENCE = /^(?:(token|token_intent|network_token|config):)?\s*(.*)$/s
 const REFERENCE_OF_TRANSFORM =
   /^\s*(?:transform_identifier\s*:\s*(?:'([^']*)'|"([^"]*)"|([^|{}'",]*[^|{}'",\s]))|encrypted)(?=\s*(?:[|,]|\}\}))/
 

@@ -17,6 +17,7 @@ export interface AnswerSubject {
     | 'threeds_session'
     | 'account_updater_job'
     | 'merchant'
+    | 'network_token'
   id: string
   /** Only for a token: the caller's grants at the time when the answer was stored. */
   granted?: Grants | undefined

@@ -41,6 +41,8 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
     const { state, due_at } = record
     return listFields({ entity: 'job', state, due: due_at && minuteOf(due_at) })
   },
+  network_token: ({ fingerprint: card, state, due_at }) =>
+    listFields({ card, state, due: due_at && minuteOf(due_at) }),
   waiting_batch: (waiting) => [
     { field: 'webhook', value: waiting.webhook_id },
     ...countValues(waiting).map((value) => ({ field: 'count', value })),

@@ -100,6 +100,7 @@ export const ENTITY_TYPES = {
   key: 'Key',
   member: 'Member',
   merchant: 'Merchant',
+  network_token: 'NetworkToken',
   proxy: 'Proxy',
   reactor: 'Reactor',
   reactor_formula: 'ReactorFormula',

@@ -8,6 +8,7 @@ import type { Requested } from '../reactor/state.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { MerchantRecord } from './merchant-record.js'
+import type { NetworkTokenRecord } from './network-token-record.js'
 import type {
   CallbackRecord,
   ReactorRecord,
@@ -28,6 +29,7 @@ import type {
 import type { UpdaterJobRecord, UpdaterPartRecord } from './updater-record.js'
 
 export type { LogRecord } from './log-record.js'
+export type { NetworkTokenRecord } from './network-token-record.js'
 export type {
   CallbackRecord,
   ReactorRecord,
@@ -73,6 +75,7 @@ export const KINDS = {
   threeds_timer: 33,
   callback: 34,
   account_updater_job: 35,
+  network_token: 36,
   import: 40,
   log_sink: 41,
   merchant: 42,
@@ -412,6 +415,7 @@ export interface RecordOf {
   callback: CallbackRecord
   /** The parts of the files of a job have the same kind as the job. */
   account_updater_job: UpdaterJobRecord | UpdaterPartRecord
+  network_token: NetworkTokenRecord
   import: ImportRecord
   log_sink: LogSinkRecord
   log_block: LogBlockRecord | LogHeadRecord

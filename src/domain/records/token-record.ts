@@ -56,6 +56,8 @@ export interface TokenRecord extends TenantEntity {
   code?: CardCode
   /** Only for a card that was written while the setting `enrichments.fake` was true. */
   card_details?: CardEnrichment
+  /** The network token of the card in the data. It may be deleted already. */
+  network_token_id?: string | undefined
   is_intent?: true | undefined
 }
 

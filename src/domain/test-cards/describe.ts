@@ -48,3 +48,8 @@ export function describeInUpdater({ updater }: TestCard): string {
   const date = month !== undefined && year !== undefined && `${month}/${year}`
   return [result_code, new_number, date].filter((part) => typeof part === 'string').join(' ')
 }
+
+/** `success`, or the title of the error. */
+export function describeInNetworkTokens({ network_tokens }: TestCard): string {
+  return network_tokens?.result ?? ''
+}

@@ -1,5 +1,6 @@
 /** The published test cards, with a column for each area. Loaded only when an area looks for the number of a card. */
 import published from '../../../fixtures/cards.json' with { type: 'json' }
+import type { RefusalCode } from '../network-token/refusals.js'
 import type { BrandName } from '../threeds/enumerations.js'
 import type { ScenarioName } from '../threeds/scenarios.js'
 import type { ResultCode } from '../updater/result-codes.js'
@@ -18,6 +19,7 @@ export interface TestCard {
     new_expiration_month?: number
     new_expiration_year?: number
   }
+  network_tokens?: { result: 'success' | RefusalCode }
 }
 
 export const TEST_CARDS = published.cards as readonly TestCard[]

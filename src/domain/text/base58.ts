@@ -1,4 +1,4 @@
-const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
+export const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 export const BASE58_RULE = 'base58 (digits and letters without 0, O, I and l)'
 /**
  * A division by 58 to the power of 5 gives five digits. With limbs of 16 bits, its dividends are exact

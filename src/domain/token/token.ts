@@ -38,7 +38,14 @@ export type TokenDraft = Awaited<ReturnType<typeof validateAndRender>>
 type Input = Readonly<Record<string, unknown>>
 type Attribute = Exclude<
   keyof TokenRecord,
-  'id' | 'tenant_id' | 'fingerprint' | 'code' | 'card_details' | 'is_intent' | keyof Audit
+  | 'id'
+  | 'tenant_id'
+  | 'fingerprint'
+  | 'code'
+  | 'card_details'
+  | 'network_token_id'
+  | 'is_intent'
+  | keyof Audit
 >
 
 /**

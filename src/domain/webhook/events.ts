@@ -9,6 +9,7 @@ const PROXY = 'id name application_id destination_url require_authentication=req
 const SESSION = 'id created_by created_at expires_at issued_to_application'
 /** The card of a 3DS session. */
 const CARD = 'token_id token_intent_id card_brand'
+const NETWORK_TOKEN = `id status token_id token_intent_id ${MADE}`
 const INVITATION = `id email role expires_at ${MADE}`
 
 /**
@@ -51,6 +52,10 @@ const EVENTS = {
   'account-updater.job.created': 'id status',
   'account-updater.job.completed': 'id status',
   'account-updater.job.failed': 'id status',
+  'network-token.created': NETWORK_TOKEN,
+  'network-token.updated': `${NETWORK_TOKEN} modified_by modified_at`,
+  'network-token.deleted': 'id',
+  'network-token.cryptogram.created': 'id',
   'tenant.updated': `id name ${CHANGED}`,
   'tenant.invitation.created': INVITATION,
   'tenant.invitation.accepted': INVITATION,
@@ -108,6 +113,7 @@ const EVENT_PREFIXES: { [E in EntityType]?: string } = {
   card: 'token',
   bank: 'token',
   token_intent: 'token-intent',
+  network_token: 'network-token',
   invitation: 'tenant.invitation',
   member: 'tenant.member',
 }
@@ -128,7 +134,7 @@ export function describeEvent({ type, about, more }: WebhookEvent): Record<strin
     if (record[stored] !== undefined) payload[name] = record[stored]
   const object = type
     .slice(0, type.lastIndexOf('.'))
-    .replace(/^(?:tenant|3ds|account-updater)\.|\.property$/, '')
+    .replace(/^(?:tenant|3ds|account-updater)\.|\.(?:property|cryptogram)$/, '')
   return { [object.replaceAll(/[.-]/g, '_')]: payload, ...more }
 }
 

@@ -24,10 +24,11 @@ export function authorize(caller: Caller, definition: Declared): void {
       'forbidden',
       'This requires the key of an application. The key of a session is refused.',
     )
+  const effective = permissions.filter((permission) => takesEffect(permission, caller))
   const missing = permissions.filter(
-    (permission) => !caller.holds(permission) || !takesEffect(permission, caller),
+    (permission) => !effective.includes(permission) || !caller.holds(permission),
   )
-  if (missing.length === 0 || (isAnyEnough && caller.holds(...permissions))) return
+  if (missing.length === 0 || (isAnyEnough && caller.holds(...effective))) return
   const names = missing.join(isAnyEnough ? ' or ' : ' and ')
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }

@@ -1,12 +1,12 @@
 /**
- * Mail, events, callbacks and jobs that wait for the time of their delivery. The deliveries of one lane, such as a
- * webhook, are sent one after another.
+ * Mail, events, callbacks, jobs and changes of network tokens that wait for the time of their delivery. The deliveries of
+ * one lane, such as a webhook, are sent one after another.
  */
 export type Waiting = WaitingRecord | WaitingBatch | Lane
 
 /** A lane that is enqueued: every delivery that waits in this lane is tried again. */
 export interface Lane {
-  readonly kind: 'mail' | 'delivery' | 'callback' | 'account_updater_job'
+  readonly kind: 'mail' | 'delivery' | 'callback' | 'account_updater_job' | 'network_token'
   readonly tenant: number
   readonly lane: string
 }

@@ -233,7 +233,7 @@ function describeResponses(operation: RoutedOperation, { traceId, replayed }: He
   }
   const content = output && { content: { 'application/json': { schema: toJsonSchema(output) } } }
   const done = { description: 'Done.', headers, ...content }
-  const existing = { ...done, description: 'The token that has this fingerprint already.' }
+  const existing = { ...done, description: 'The record that exists already.' }
   const isForSome = access.permissions.length > 0 || access.keyOf !== undefined
   const hasId = endpoint.parameters.length > 0
   const body = endpoint.takesBody ? [413, 415] : []
@@ -242,6 +242,7 @@ function describeResponses(operation: RoutedOperation, { traceId, replayed }: He
     [endpoint.success]: done,
     ...(http?.mayAnswer === 'existing' && { 200: existing }),
     ...Object.fromEntries(statuses.filter(Boolean).map((status) => [status, PROBLEM])),
+    ...(http?.mayRefuseCard && { [ERRORS.card_refused.status]: PROBLEM }),
     ...(http?.mayFailOutside && {
       [ERRORS.threeds_unsupported.status]: SERVICE_PROBLEM,
       [ERRORS.threeds_failed.status]: SERVICE_PROBLEM,

@@ -1,6 +1,7 @@
 /** The table of the test cards, for the reference of the page. Loaded only when the page is rendered. */
 import {
   describeBrand,
+  describeInNetworkTokens,
   describeInTokens,
   describeInUpdater,
   explainInThreeds,
@@ -15,11 +16,12 @@ export function renderTestCards(): string {
       describeInTokens(card),
       explainInThreeds(card),
       describeInUpdater(card),
+      describeInNetworkTokens(card),
     ]
     const cells = texts.map((text) => `<td>${encode(text || '–')}</td>`)
     return `<tr><th scope="row"><code>${card.number}</code></th>${cells.join('')}</tr>`
   })
-  const heads = ['Number', 'Brand', 'Tokens', '3-D Secure', 'Account updater']
+  const heads = ['Number', 'Brand', 'Tokens', '3-D Secure', 'Account updater', 'Network tokens']
   return `<section id="test-cards"><h2>Test cards</h2>
 <p>The number of a card decides what each area does. 3-D Secure refuses every other card, unless the setting
 <code>threeds.other_cards</code> is <code>frictionless</code>. Funding and country are present if the setting

@@ -15,6 +15,8 @@ import { CHALLENGED } from '../3ds/examples.js'
 import { sessionOutput } from '../3ds/outputs.js'
 import { readOutbox } from '../invite/noun.js'
 import { countReveals, REVEALS, revealsInput, revealsOutput } from '../log/noun.js'
+import { networkTokenId, networkTokenOutput, STATUSES } from '../network-token/attributes.js'
+import { CREATE_EXAMPLE } from '../network-token/examples.js'
 import { deliveryFilters, deliveryOutput, listDeliveries } from '../webhook/delivery.js'
 import { checkTrigger, triggerEvent, triggerInput, triggerOutput } from '../webhook/trigger.js'
 import { on, readDuration, readTimeout } from './declare.js'
@@ -49,6 +51,7 @@ export const noun = {
     fault: 'Make requests fail.',
     request: 'List requests, or wait for them.',
     '3ds': 'Decide challenges of 3-D Secure.',
+    'network-token': 'Change network tokens as the network of the card.',
     listener: 'Take the events of a webhook.',
   },
   operations: [
@@ -249,6 +252,21 @@ export const noun = {
       output: sessionOutput,
       run: async (session, input) =>
         (await performControlled(session, decideSession, input)) as Infer<typeof sessionOutput>,
+    }),
+    detached({
+      ...on('network-token change', 'PUT /network-tokens/{id}', `${CREATE_EXAMPLE} --status inactive`),
+      summary: 'Change the status of a network token as the network of the card.',
+      details: 'The log and webhooks say that the system did it.',
+      input: closedInput(['id', 'status'], {
+        id: networkTokenId,
+        status: { type: 'string', enum: STATUSES, description: 'active, suspended or inactive.' },
+      }),
+      output: networkTokenOutput,
+      run: async (session, { id, status }) => {
+        session.control()
+        const { changeByNetwork } = await import('../network-token/states.js')
+        return session.inUnit((context) => changeByNetwork(context, id, status))
+      },
     }),
     detached({
       ...on('reveals', 'GET /reveals', '--token card-1'),

@@ -7,6 +7,7 @@ import { enrichCard } from '../token/card-details.js'
 import { prepareGiven } from '../token/check-token.js'
 import { startCode, stopTimer } from '../token/code-timer.js'
 import { openDraft } from '../token/encrypted-token.js'
+import { showNetworkToken } from '../token/network-token-ids.js'
 import { encrypted, intentOutput, valueAttributes, viewIntent } from '../token/token-attributes.js'
 
 const HOUR_MS = 60 * 60 * 1000
@@ -18,7 +19,7 @@ const intents = manage({
   permission: 'token-intent',
   id: { type: 'string', description: 'The id of the token intent.' },
   output: intentOutput,
-  view: (_, record) => viewIntent(record),
+  view: (context, record) => showNetworkToken(context, record, viewIntent(record)),
 })
 
 const createIntent = change({
@@ -49,6 +50,7 @@ const createIntent = change({
     const own = {
       ...kept,
       expires_at: formatDate(expires),
+      network_token_id: undefined,
       card_details: await enrichCard(context, record),
       code: code && (await startCode(context, { holder: 'token_intent', holder_id: id }, code)),
     }

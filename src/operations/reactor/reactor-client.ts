@@ -21,7 +21,17 @@ import { tokenize } from '../token/tokenize.js'
  */
 const CODE: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MAX_ANSWER_BYTES, isStrict: true }
 
-type Call = readonly [AnyOperation, read: (args: readonly unknown[]) => OperationInput]
+type Call = readonly [
+  AnyOperation | (() => Promise<AnyOperation>),
+  read: (args: readonly unknown[]) => OperationInput,
+]
+
+/** The operations of network tokens, which are loaded only when they are used. */
+const networkToken =
+  (name: 'create' | 'get' | 'cryptogram' | 'suspend' | 'resume' | 'delete') => async () => {
+    const { noun } = await import('../network-token/noun.js')
+    return noun.operations.find((operation) => operation.name === `network-token ${name}`)! as AnyOperation
+  }
 
 const CALLS = new Map<string, Call>([
   ['tokens.create', [token.createToken, ([body]) => readBody(body)]],
@@ -36,6 +46,12 @@ const CALLS = new Map<string, Call>([
   // A query may be a string instead of an object.
   ['tokens.search', [searchTokens, ([query]) => (typeof query === 'string' ? { query } : readQuery(query))]],
   ['tokenize', [tokenize, ([payload]) => ({ payload })]],
+  ['networkTokens.create', [networkToken('create'), ([body]) => readCardBody(body)]],
+  ['networkTokens.get', [networkToken('get'), ([id]) => ({ id })]],
+  ['networkTokens.cryptogram', [networkToken('cryptogram'), ([id]) => ({ id })]],
+  ['networkTokens.suspend', [networkToken('suspend'), ([id]) => ({ id })]],
+  ['networkTokens.resume', [networkToken('resume'), ([id]) => ({ id })]],
+  ['networkTokens.delete', [networkToken('delete'), ([id]) => ({ id })]],
 ])
 
 /** The names of attributes in JavaScript (camel case) and in the API. */
@@ -46,6 +62,11 @@ const ATTRIBUTES = new Map([
   ]),
   ['pageNumber', 'page'],
   ['pageSize', 'size'],
+  ['tokenId', 'token_id'],
+  ['expirationMonth', 'expiration_month'],
+  ['expirationYear', 'expiration_year'],
+  ['cardholderInfo', 'cardholder_info'],
+  ['merchantId', 'merchant_id'],
 ])
 
 interface Noting {
@@ -60,11 +81,13 @@ export function createClientCall(session: Session, actor: Caller, { secrets, giv
   const perform = async (name: string, args: readonly unknown[]) => {
     const call = CALLS.get(name)
     if (call === undefined) throw new CofferError('not_found', `The client has no method ${name}.`)
-    const [operation, read] = call
+    const [declared, read] = call
+    const operation = typeof declared === 'function' ? await declared() : declared
     const input = read(args)
     given?.add([input.data, input.payload])
     const revealed = new Set<string>()
     const result = await session.perform(noteRevealed(actor, revealed), operation, input, CODE)
+    if (operation.name.startsWith('network-token ')) given?.add(secretsOf(result))
     for (const data of listRevealed(result, revealed)) {
       secrets?.add(data)
       given?.add(data)
@@ -97,6 +120,18 @@ function listRevealed(answer: unknown, revealed: ReadonlySet<string>): unknown[]
   const page = answer as unknown as List<TokenView> | TokenView
   const tokens = 'pagination' in page ? page.data : [page]
   return tokens.filter(({ id }) => revealed.has(id)).map(({ data }) => data)
+}
+
+/** What the answer to a call about network tokens contains that the stored output of a run must not contain. */
+function secretsOf(answer: unknown): unknown {
+  const { data, cryptogram } = isObject(answer) ? answer : {}
+  return [data, cryptogram]
+}
+
+/** The card of the request can have the names of attributes in JavaScript too. */
+function readCardBody(body: unknown): OperationInput {
+  const { data, ...rest } = readBody(body)
+  return { ...rest, ...(data !== undefined && { data: isObject(data) ? readBody(data) : data }) }
 }
 
 function readBody(body: unknown): OperationInput {

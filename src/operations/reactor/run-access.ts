@@ -149,7 +149,7 @@ function subjectsIf(subjects: SubjectCollector, isOfTenant: () => boolean): Subj
   }
 }
 
-const TOKENS = /^\/(?:v2\/)?(?:tokens|token-intents)(?![^/?])/
+const TOKENS = /^\/(?:v2\/)?(?:tokens|token-intents|network-tokens)(?![^/?])/
 
 /**
  * Returns the data of tokens in a body. If the body describes no tokens, the whole body may be data, for example in a

@@ -22,6 +22,11 @@ export async function enrichCard(
   return findEnrichment(number)
 }
 
+/** Whether both records have the same card number. */
+export function isSameCard(a: Holder, b: Holder): boolean {
+  return numberOf(a) === numberOf(b)
+}
+
 function numberOf({ type, data }: Holder): string | undefined {
   if (type === 'card_number') return data as string
   return type === 'card' ? (data as { number: string }).number : undefined

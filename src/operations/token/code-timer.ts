@@ -4,12 +4,12 @@
  */
 import type { CardCode, CodeTimerRecord, TokenRecord } from '../../domain/records/token-record.js'
 import type { DraftCode } from '../../domain/token/token.js'
-import { renderSearchOf } from '../../domain/token/token-rendering.js'
 import type { Context } from '../../framework/context.js'
 import { type EventTools, writeEntries } from '../../framework/events.js'
 import type { Host } from '../../framework/host.js'
 import type { Waiting } from '../../framework/ports/deliveries.js'
 import type { StoreWriter } from '../../storage/store.js'
+import { rewriteToken } from './rewrite-token.js'
 import { entityTypeOf } from './token-attributes.js'
 
 const HOUR_MS = 60 * 60 * 1000
@@ -69,22 +69,16 @@ export async function eraseCode(
   const record = await store.get(holder, tenant, holder_id)
   if (record === undefined) return []
   const { code } = record
-  const rewrite = async (renewed: typeof record) => {
-    const search = await renderSearchOf(renewed, tools.expressions)
-    const { expires_at } = renewed
-    const expires = expires_at === undefined ? {} : { expires: Date.parse(expires_at) }
-    await store.replace(holder, tenant, renewed, { search, keepsModified: true, ...expires })
-  }
   if (code === undefined) {
     // The store returns the record without its expired code, so writing this record erases the code.
-    await rewrite(record)
+    await rewriteToken(tools, tenant, record)
     return holder === 'token' ? storeExpiryEvent(tools, tenant, record) : []
   }
   if (code.timer === id && code.until !== undefined) {
     // If the code has not expired although its timer has, the vault was restored to an earlier state. The
     // code then gets the remaining time that it had in that state.
     const renewed = await startTimer(tools, tenant, { holder, holder_id }, code.until - store.codeTime)
-    await rewrite({ ...record, code: { ...code, ...renewed } })
+    await rewriteToken(tools, tenant, { ...record, code: { ...code, ...renewed } })
   }
   return []
 }

@@ -88,6 +88,11 @@ async function convertIntent<T extends Named>(
     derivesNoEvent: true,
   })
   const { id: tokenId, type } = created instanceof Existing ? created.result : created
+  if (intent.network_token_id !== undefined) {
+    // Loaded only when it is used, because few token intents have a network token.
+    const { passToToken } = await import('../network-token/pass-to-token.js')
+    await passToToken(context, intent, tokenId)
+  }
   audit.emit({ type: 'token-intent.converted', about: intent, more: { token: { id: tokenId, type } } })
   return created
 }

@@ -51,7 +51,7 @@ interface Access {
  * parts of a value.
  */
 const WHOLE_VALUE =
-  /\{\{\s*(?:token(?:_intent)?:)?[^{}|,:"']+(?:\|\s*json:\s*(?:"\$(?:\.[\w-]+|\[\d+\]|\['[\w -]+'\])*"|'\$(?:\.[\w-]+|\[\d+\])*')\s*)?\}\}/g
+  /\{\{\s*(?:(?:network_)?token:|token_intent:)?[^{}|,:"']+(?:\|\s*json:\s*(?:"\$(?:\.[\w-]+|\[\d+\]|\['[\w -]+'\])*"|'\$(?:\.[\w-]+|\[\d+\])*')\s*)?\}\}/g
 
 /** How code reads tokens. Code gets the plaintext of the data, whatever the transform of the rule is. */
 export const USE = {
@@ -68,16 +68,25 @@ export function addSecret(secrets: Secrets, { caller }: Context, record: TokenRe
   secrets.add(record.data, viewToken(record, stricterTransform('mask', shown)).data)
 }
 
+/** What an expression refers to. */
+interface Referenced {
+  /** A network token has the form of a token here. */
+  record: TokenRecord
+  /** Why an expression cannot use the record in its present state. */
+  fault?: string
+  show(transform: Transform): object
+}
+
 export const detokenizeTokens = query({
   ...readDeclaration,
   name: 'token detokenize',
   plaintext: 'refused',
   summary: 'Replace every expression in a JSON document by the data of its token.',
   details:
-    '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token, and {{ token_intent: id }}\n' +
-    'for a token intent with its data. Filters may follow. If an expression is a whole string, its value keeps its JSON type.\n' +
+    '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token, {{ token_intent: id }} for\n' +
+    'a token intent with its data, and {{ network_token: id }} for a network token. Filters may follow. If an expression is a whole string, its value keeps its JSON type.\n' +
     'Inside other text, the value becomes text. Data is shown as token get shows it, so it is masked if the access rule says\n' +
-    'so. If token get leaves the data out, the value is null. At most 100 tokens and token intents.',
+    'so. If token get leaves the data out, the value is null. At most 100 tokens, token intents and network tokens.',
   access: requires('token:read'),
   route: 'POST /detokenize',
   http: { ignoresIdempotencyKey: true, body: { whole: 'payload' } },
@@ -191,14 +200,14 @@ function requireSize(size: number, whole: string): void {
 
 /** Returns the values of the references. @throws CofferError `validation`, `forbidden` */
 export async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
-  const { store, caller } = context
+  const { caller } = context
   if (caller.isNoReveal) requireWholeValues(byText)
   const { permission, log, reached, transform, unknownError, configuration = {}, encrypted } = access
   const tokens = new Map<Reference, unknown>()
   const unknown: string[] = []
   const errors: PropertyErrors = {}
   const read = new Set<Reference>()
-  const granted: { reference: Reference; record: TokenRecord; shown: Transform }[] = []
+  const granted: (Referenced & { reference: Reference; shown: Transform })[] = []
   let isDenied = false
   let size = 0
   for (const { path, expression } of byText.values())
@@ -216,15 +225,17 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
         else addError(errors, path, `needs the header ${encrypted?.header}, which the call lacks`)
         continue
       }
-      const kind = reference.startsWith('token:') ? 'token' : 'token_intent'
-      const record: TokenRecord | undefined = await store.get(kind, caller.tenant, id)
-      const decided = record && caller.transform(permission, record)
-      if (record === undefined) {
+      const kind = reference.slice(0, reference.indexOf(':')) as ReferencedKind
+      const found = await findReferenced(context, kind, id)
+      const decided = found && caller.transform(permission, found.record)
+      if (found === undefined) {
         unknown.push(id)
         addError(errors, path, `refers to a ${kind.replace('_', ' ')} that does not exist`)
       } else if (decided === undefined) isDenied = true
+      else if (found.fault !== undefined) addError(errors, path, found.fault)
       else {
-        granted.push({ reference, record, shown: transform ?? decided })
+        const { record } = found
+        granted.push({ ...found, reference, shown: transform ?? decided })
         // If an access rule decides the transform, the whole record counts, because the mask replaces the
         // data and can be larger than the data. This line is after the decision, so that an error does not
         // disclose the size of a token that the caller has no right to see.
@@ -235,11 +246,29 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
   if (unknown.length > 0 && unknownError !== undefined) throw unknownError(unknown, errors)
   refuseErrors(errors)
   if (isDenied) throw notGranted(permission)
-  for (const { reference, record, shown } of granted) {
+  for (const { reference, record, shown, show } of granted) {
     if (log !== undefined) await logTokenUse(context, record, log, shown)
     reached?.(record)
-    const view = record.is_intent ? viewIntentData(record, shown) : viewToken(record, shown)
-    tokens.set(reference, showTo(caller, tokenOutput, view))
+    tokens.set(reference, show(shown))
   }
   return tokens
+}
+
+type ReferencedKind = 'token' | 'token_intent' | 'network_token'
+
+async function findReferenced(
+  context: Context,
+  kind: ReferencedKind,
+  id: string,
+): Promise<Referenced | undefined> {
+  if (kind === 'network_token') {
+    // Loaded only when it is used, because few expressions refer to network tokens.
+    const { findUsed } = await import('../network-token/expression.js')
+    return findUsed(context, id)
+  }
+  const { store, caller } = context
+  const record: TokenRecord | undefined = await store.get(kind, caller.tenant, id)
+  if (record === undefined) return undefined
+  const view = kind === 'token_intent' ? viewIntentData : viewToken
+  return { record, show: (shown) => showTo(caller, tokenOutput, view(record, shown)) }
 }

@@ -17,6 +17,7 @@ import * as creation from './create-token.js'
 import { detokenizeTokens } from './detokenize.js'
 import { importTokens } from './import.js'
 import { isLinked, removeDependents } from './lifetime.js'
+import { showNetworkToken } from './network-token-ids.js'
 import * as search from './search.js'
 import { filterConditions, listGranted, logToken, logTokenUse, requireTransform } from './token-access.js'
 import * as attributes from './token-attributes.js'
@@ -95,7 +96,7 @@ export const getToken = query({
     andThen(requireRecord(context, 'token', input.id), (record) => {
       const transform = requireTransform(context, 'token:read', record)
       const logging = logTokenUse(context, record, undefined, transform)
-      return andThen(logging, () => viewToken(record, transform))
+      return andThen(logging, () => showNetworkToken(context, record, viewToken(record, transform)))
     }),
 })
 

@@ -9,7 +9,8 @@ import type { LogEntry } from '../../framework/declaration.js'
 import type { Listing } from '../../framework/list.js'
 import type { Condition } from '../../storage/store.js'
 import { recordUse } from './lifetime.js'
-import { entityTypeOf, messageAbout, type TokenView, viewToken } from './token-attributes.js'
+import { showNetworkToken } from './network-token-ids.js'
+import { entityTypeOf, messageAbout, NETWORK_TOKEN, type TokenView, viewToken } from './token-attributes.js'
 import { type TokenFilters, wantedTypes } from './token-filters.js'
 
 /**
@@ -28,10 +29,10 @@ export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, tr
   audit.record(entityTypeOf(record), id, entry, transform, { id, type })
 }
 
-/** Logs an access to the token or token intent. The access to a token also counts in the usage report. */
+/** Logs an access to the token, token intent or network token. The access to a token also counts in the usage report. */
 export function logTokenUse(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   logToken(context, record, as, transform)
-  return record.is_intent ? undefined : recordUse(context, record)
+  return record.is_intent || record.type === NETWORK_TOKEN ? undefined : recordUse(context, record)
 }
 
 /** @throws CofferError `forbidden` if `permission` is not granted on all containers of the token */
@@ -72,10 +73,11 @@ export function listGranted(
       return whereGranted(context, await toConditions(context), needed)
     },
     matches: matchesId(asking, needed),
-    show: ({ caller }, record) => {
+    show: (context, record) => {
+      const { caller } = context
       const isGranted = needed.every((permission) => caller.transform(permission, record) !== undefined)
       const transform = isGranted ? caller.transform('token:read', record) : undefined
-      return transform && viewToken(record, transform)
+      return transform && showNetworkToken(context, record, viewToken(record, transform))
     },
     log: ({ id, type, containers, created_at }) => {
       const read = { id, type, containers, created_at }

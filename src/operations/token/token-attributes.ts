@@ -13,6 +13,9 @@ import { type Infer, patchOf } from '../../framework/schema.js'
 
 const { anyJson, boolean, count, date, enumOf, object, text, textMap, texts, uuid } = output
 
+/** The type of a network token that an expression uses like a token. No token can have this type. */
+export const NETWORK_TOKEN = 'network_token'
+
 export const CREATED = { operation: 'create', message: 'Token created' } as const
 export const UPDATED = { operation: 'update', message: 'Token updated' } as const
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
@@ -20,12 +23,14 @@ export const readDeclaration = { isExplainable: true, plaintext: 'masked', log: 
 
 export function entityTypeOf({ type, is_intent }: Pick<TokenRecord, 'type' | 'is_intent'>): EntityType {
   if (is_intent) return 'token_intent'
+  if (type === NETWORK_TOKEN) return 'network_token'
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
-/** For an intent, the message says "Token intent" instead of "Token". */
-export function messageAbout({ is_intent }: Pick<TokenRecord, 'is_intent'>, message: string): string {
-  return is_intent ? message.replace('Token', 'Token intent') : message
+/** For an intent, the message says "Token intent" instead of "Token", and for a network token "Network token". */
+export function messageAbout(record: Pick<TokenRecord, 'type' | 'is_intent'>, message: string): string {
+  if (record.is_intent) return message.replace('Token', 'Token intent')
+  return record.type === NETWORK_TOKEN ? message.replace('Token', 'Network token') : message
 }
 
 export const tokenId = { type: 'string', refersTo: 'token', description: 'The id of the token.' } as const
@@ -124,6 +129,12 @@ export const updateAttributes = patchOf(
 const ENRICHED =
   'Only for published test cards, if the setting enrichments.fake was true when the card was stored.'
 
+const networkTokenIds = {
+  ...texts,
+  inNoReveal: absent,
+  description: 'The network token of the card. Absent in answers to requests that write.',
+} as const
+
 const columns = ['id', 'type', 'data', 'containers', 'created_at', 'expires_at']
 export const tokenOutput = output.component('Token', columns, {
   id: text,
@@ -170,11 +181,12 @@ export const tokenOutput = output.component('Token', columns, {
     ...object({ routing_number: text, account_number_last4: text }),
   },
   '_extras?': {
-    description: 'Only in answers to requests that write.',
+    description: 'In answers to requests that write, and for a card with a network token.',
     ...object({
-      deduplicated: boolean,
+      'deduplicated?': boolean,
       'deduplication_behavior?': enumOf('read_existing', 'update_existing'),
       'decrypted_payload?': { ...boolean, description: 'True if the data was given encrypted.' },
+      'network_token_ids?': networkTokenIds,
     }),
   },
 })
@@ -289,6 +301,7 @@ export const intentOutput = output.component('TokenIntent', ['id', 'type', 'crea
   created_by: uuid,
   created_at: date,
   expires_at: date,
+  '_extras?': object({ 'network_token_ids?': networkTokenIds }),
 })
 
 type IntentView = Infer<typeof intentOutput>

@@ -7,7 +7,7 @@ import type { TokenRecord } from '../../domain/records/records.js'
 import { fingerprintTextBy, patchToken, type TokenDraft, type TokenRules } from '../../domain/token/token.js'
 import { invalid } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
-import { enrichCard } from './card-details.js'
+import { enrichCard, isSameCard } from './card-details.js'
 import { EXPRESSIONS, type Given, refuseExpressions } from './check-token.js'
 import { keepCode, startCode, stopTimer } from './code-timer.js'
 import { fingerprintOf, putOptions } from './draft-row.js'
@@ -95,6 +95,7 @@ async function putPatched(
   const isMoved = containerSetId(record.containers) !== containerSetId(before.containers)
   const storeSet = isMoved ? await context.containerSets.prepare(record.containers) : undefined
   await putCode(context, record, before.code, draft.code)
+  if (isSameCard(record, before)) record.network_token_id = before.network_token_id
   const details = await enrichCard(context, record, before)
   if (details !== undefined) record.card_details = details
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))

@@ -4,7 +4,7 @@ import { fold, indent } from '../../output/display.js'
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
   Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
-  Cards: ['3ds', 'enrich', 'updater'],
+  Cards: ['3ds', 'enrich', 'updater', 'network-token'],
   Access: ['app', 'session', 'tenant', 'member', 'invite'],
   Testing: ['control', 'seed', 'pull', 'conform', 'openapi'],
   Vault: ['vault'],

@@ -1,0 +1,55 @@
+/**
+ * Derives what a network gives out for a card. The digests are made with a key of the tenant, so nobody without the
+ * key can compute the number of the card from them, and another tenant gets other values.
+ */
+import { BASE58 } from '../text/base58.js'
+import { isLuhnValid } from '../token/luhn.js'
+
+/** The first digits decide the brand, so the network token has them too. */
+const BRAND_DIGITS = 4
+const PAR_CHARACTERS = 29
+const DIGITS_AND_LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ'
+const LAST_MONTH = 12
+const YEARS = 3
+const LAST_YEAR = 9999
+
+/**
+ * Returns a number with a valid checksum and with the brand and length of the card. It differs from the number of
+ * the card. `digest`: 32 bytes in base58.
+ */
+export function deriveNumber(card: string, digest: string): string {
+  const count = card.length - BRAND_DIGITS - 1
+  const first = BigInt(10) ** BigInt(count)
+  for (let value = readBase58(digest) % first; ; value = (value + 1n) % first) {
+    const number = withCheckDigit(card.slice(0, BRAND_DIGITS) + value.toString().padStart(count, '0'))
+    if (number !== card) return number
+  }
+}
+
+/** Returns the account behind the card: 29 digits and letters. `digest`: 32 bytes in base58. */
+export function derivePar(digest: string): string {
+  const base = BigInt(DIGITS_AND_LETTERS.length)
+  let value = readBase58(digest)
+  let par = ''
+  for (; par.length < PAR_CHARACTERS; value /= base) par += DIGITS_AND_LETTERS[Number(value % base)]
+  return par
+}
+
+/** Returns the expiration date of the network token: December, 3 years after the card. */
+export function deriveExpiry({ expiration_year }: { expiration_year: number }) {
+  return { expiration_month: LAST_MONTH, expiration_year: Math.min(LAST_YEAR, expiration_year + YEARS) }
+}
+
+/** For example `XXXXXXXXXXXX1111`, whatever the length of the number is. */
+export function maskNumber(number: string): string {
+  return `XXXXXXXXXXXX${number.slice(-4)}`
+}
+
+function withCheckDigit(digits: string): string {
+  const check = Array.from({ length: 10 }, (_, digit) => digits + digit)
+  return check.find(isLuhnValid)!
+}
+
+function readBase58(base58: string): bigint {
+  return [...base58].reduce((value, character) => value * 58n + BigInt(BASE58.indexOf(character)), 0n)
+}

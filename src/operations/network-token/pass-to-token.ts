@@ -1,0 +1,21 @@
+import type { IntentRecord } from '../../domain/records/records.js'
+import type { Context } from '../../framework/context.js'
+import { isSameCard } from '../token/card-details.js'
+import { rewriteToken } from '../token/rewrite-token.js'
+import { KIND } from './records.js'
+
+/**
+ * A token intent with a network token has become the token with this id. The network token then names the token too,
+ * unless it was created from another token, and the token shows the network token.
+ */
+export async function passToToken(context: Context, intent: IntentRecord, tokenId: string): Promise<void> {
+  const { store, caller } = context
+  const id = intent.network_token_id
+  const record = id === undefined ? undefined : await store.get(KIND, caller.tenant, id)
+  const token = await store.get('token', caller.tenant, tokenId)
+  if (record === undefined || token === undefined || !isSameCard(token, intent)) return
+  if (record.token_id === undefined)
+    await store.replace(KIND, caller.tenant, { ...record, token_id: tokenId })
+  if (token.network_token_id !== id)
+    await rewriteToken(context, caller.tenant, { ...token, network_token_id: id })
+}
