@@ -138,3 +138,50 @@ t.test('a network token that waits longer than a timer of Node can wait causes n
   await new Promise(setImmediate)
   t.notOk(warnings.includes('TimeoutOverflowWarning'), `${warnings}`)
 })
+
+t.test('a proxy sends a network token to the destination, and a transform adds a cryptogram', async (t) => {
+  const receiver = await startReceiver()
+  t.teardown(() => receiver.close())
+  const server = await startServer({ allowNet: ['127.0.0.1'] })
+  t.teardown(() => server.stop())
+  const { id } = await server.ask('network-token create', { data: DATA })
+  const plain = (await server.ask('network-token get', { id }, { reveal: true })).data
+  const permissions = ['network-token:cryptogram']
+  const application = await server.ask('app create', { name: 'a', type: 'private', permissions })
+  const code = `module.exports = async ({ args, svc }) => {
+    const { cryptogram } = await svc.networkTokens.cryptogram('${id}')
+    return { body: { ...args.body, cryptogram }, headers: args.headers }
+  }`
+  const { key } = await server.ask('proxy create', {
+    name: 'p',
+    destination_url: receiver.url,
+    application: { id: application.id },
+    request_transforms: [{ type: 'code', code }],
+  })
+  const part = (name: string) => `{{ network_token: ${id} | json: "$.data.${name}" }}`
+  const send = () =>
+    fetch(`${server.url}/proxy`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'svc-api-key': server.keys.private,
+        'svc-proxy-key': key!,
+      },
+      body: JSON.stringify({
+        number: part('number'),
+        month: part('expiration_month'),
+        year: part('expiration_year'),
+      }),
+    })
+  const answer = await send()
+  t.equal(answer.status, 200, await answer.text())
+  const { number, expiration_month: month, expiration_year: year } = plain!
+  const { cryptogram, ...sent } = receiver.received[0]!.body
+  t.strictSame(sent, { number, month, year }, 'the date consists of numbers')
+  t.match(cryptogram, /^[A-Za-z0-9+/]{22}==$/)
+  await server.ask('network-token suspend', { id })
+  t.equal((await send()).status, 400)
+  t.equal(receiver.received.length, 1)
+  const { data } = await server.ask('log list', { entity_id: id, size: 100 })
+  t.equal(data.filter(({ message }) => message === 'Network token used').length, 1)
+})
