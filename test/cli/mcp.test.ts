@@ -60,6 +60,8 @@ t.test('every tool answers, and its errors are the errors of the terminal', asyn
     app_whoami: {},
     member_roles: {},
     app_permissions: {},
+    app_template_list: {},
+    app_template_get: { id: '6f0f6a3e-7c0e-4f0c-9a55-2f1f6f3b7d01' },
     reactor_react: { id: reactor.id, args: { name: 'Ada' } },
     'reactor_react-async': { id: reactor.id, args: { name: 'Ada' } },
     reactor_result: { id: reactor.id, request_id: 'none' },
