@@ -21,6 +21,8 @@ export const ERRORS = {
   misdirected: { status: 421, exit: 2, title: 'Misdirected Request' },
   unprocessable: { status: 422, exit: 2, title: 'Unprocessable Content' },
   card_refused: { status: 422, exit: 2, title: 'Unprocessable Content' },
+  google_pay_refused: { status: 422, exit: 2, title: 'Unprocessable Google Pay Token' },
+  apple_pay_refused: { status: 422, exit: 2, title: 'Unprocessable Apple Pay Token' },
   formula_invalid: { status: 422, exit: 8, title: 'Unprocessable Content' },
   headers_too_large: { status: 431, exit: 2, title: 'Request Header Fields Too Large' },
   rate_limited: { status: 429, exit: 9, title: 'Too Many Requests' },

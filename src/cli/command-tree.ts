@@ -225,9 +225,18 @@ function describeOperation(definition: RegisteredOperation): string {
   const key = keyOf === undefined ? 'any valid key' : `the key of a ${keyOf} application`
   const held = permissions.join(isAnyEnough ? ' or ' : ', ') || `none; ${key}`
   const who = owner !== undefined ? 'For the owner of the vault.' : `Permissions: ${held}`
-  const http = endpoint === undefined ? '' : `\nHTTP:        ${endpoint.method} ${endpoint.path}`
+  const http = endpoint === undefined ? '' : `\n${describeCall(endpoint)}`
   const several = takesSeveralBodies(definition) ? `${SEVERAL_BODIES}\n\n` : ''
   return `${describeExamples(definition, several)}\n\n${who}${http}`
+}
+
+const HTTP_LABEL = 'HTTP:'.padEnd('Permissions: '.length)
+/** A call with more characters takes two lines. A terminal of 60 columns can show this number after the label. */
+const MAX_CALL = 47
+
+function describeCall({ method, path }: { method: string; path: string }): string {
+  const call = `${method} ${path}`
+  return HTTP_LABEL + (call.length > MAX_CALL ? `${method}\n${' '.repeat(HTTP_LABEL.length)}${path}` : call)
 }
 
 function describeExamples(

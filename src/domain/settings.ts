@@ -86,6 +86,23 @@ export const VAULT_SETTINGS = {
     default: 'wait',
     read: choice('wait', 'complete'),
   },
+  'wallets.google': {
+    description:
+      'What an encrypted payload of Google Pay becomes: refuse (an error), simulate (a made-up card with a cryptogram) or pan_only (a token intent of a made-up card)',
+    default: 'refuse',
+    read: choice('refuse', 'simulate', 'pan_only'),
+  },
+  'wallets.apple': {
+    description:
+      'What an encrypted payload of Apple Pay becomes: dpan (a made-up card of a device), mpan (a made-up card of a merchant) or refuse (an error)',
+    default: 'dpan',
+    read: choice('dpan', 'mpan', 'refuse'),
+  },
+  'wallets.unverified_domains': {
+    description: 'Domains that Apple Pay does not verify: names with commas between them',
+    default: '',
+    read: matching(/^[\w.-]*(?:,[\w.-]+)*$/, 'must be domains with commas between them, without spaces'),
+  },
   'logs.keep': {
     description: 'The minimum time for which log records are kept: days such as 90d, or forever',
     default: 'forever',

@@ -55,6 +55,12 @@ const SUBJECT_KINDS: Readonly<Record<EntityType, Kind | undefined>> = {
   account_updater_job: 'account_updater_job',
   merchant: 'merchant',
   network_token: 'network_token',
+  google_pay: 'google_pay',
+  apple_pay: 'apple_pay',
+  google_pay_merchant: 'wallet_merchant',
+  apple_pay_merchant: 'wallet_merchant',
+  google_pay_certificate: 'wallet_certificate',
+  apple_pay_certificate: 'wallet_certificate',
   member: undefined,
   tenant: undefined,
 }
@@ -238,7 +244,7 @@ export class IdempotentAnswer implements SubjectCollector {
     for (const subject of found.values()) {
       const record = await store.get(subject.kind, caller.tenant, subject.id)
       if (record === undefined) return undefined
-      if ('data' in record && endsCode(record)) cards.push(record)
+      if ('containers' in record && endsCode(record)) cards.push(record)
       subject.granted = grantsOn(caller, this.#definition, record)
     }
     return { subjects: [...found.values()], cards }

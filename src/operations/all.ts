@@ -2,11 +2,13 @@ import type { Declaration } from '../framework/declaration.js'
 import { createRegistry } from '../framework/registry.js'
 import type { Answer, Infer } from '../framework/schema.js'
 import { noun as threeds } from './3ds/noun.js'
+import { noun as applePay } from './apple-pay/noun.js'
 import { noun as app } from './application/noun.js'
 import { noun as config } from './config/noun.js'
 import { noun as control } from './control/noun.js'
 import { noun as enrich } from './enrich/noun.js'
 import { noun as formula } from './formula/noun.js'
+import { noun as googlePay } from './google-pay/noun.js'
 import { noun as intent } from './intent/noun.js'
 import { noun as invite } from './invite/noun.js'
 import { noun as key } from './key/noun.js'
@@ -31,6 +33,8 @@ const nouns = [
   enrich,
   updater,
   networkToken,
+  googlePay,
+  applePay,
   app,
   session,
   formula,

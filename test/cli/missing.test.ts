@@ -47,7 +47,7 @@ t.test(
       const explained = (await explainMissing({ context, definition, input }, error)) as Error
       t.match(
         explained.message,
-        /^(No|.* has no|The) [a-z\d ]+:? "nope.*coffer [a-z\d-]+ [a-z -]+$/,
+        /^(No|.* has no|The) [A-Za-z\d ]+:? "nope.*coffer [a-z\d-]+ [a-z -]+$/,
         `${name}: ${explained}`,
       )
     }

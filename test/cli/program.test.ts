@@ -29,7 +29,7 @@ testHome(
       const key = keyOf === undefined ? 'any valid key' : `the key of a ${keyOf} application`
       const needed = permissions.join(isAnyEnough ? ' or ' : ', ') || `none; ${key}`
       t.match(stdout, `Permissions: ${needed}\n`)
-      t.match(stdout, `HTTP:        ${method} ${path}\n`)
+      t.match(stdout.replaceAll(/\s+/g, ' '), `HTTP: ${method} ${path} `)
       t.equal((await home.run(['help', ...words])).stdout, stdout, `coffer help ${name} prints the same help`)
     }
   },

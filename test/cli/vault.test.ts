@@ -108,7 +108,15 @@ t.test('starter applications are created on request, one of each type, with vali
     if (type === 'private') t.same(known.rules, [ruleOf('reveal', { permissions })])
     if (type === 'management') t.same(known.permissions, permissions)
     if (type === 'public')
-      t.same(known.permissions, ['token:create', 'token:update', 'token-intent:create', '3ds:session:create'])
+      t.same(known.permissions, [
+        'token:create',
+        'token:update',
+        'token-intent:create',
+        '3ds:session:create',
+        'apple-pay:create',
+        'apple-pay:session',
+        'google-pay:create',
+      ])
   }
 })
 

@@ -39,6 +39,9 @@ t.test('each path of the client is emulated or listed as not emulated', async (t
 
 const TOKEN = { type: 'token', data: 'a' }
 const PROXY = { name: 'a', destination_url: 'https://example.com' }
+const MERCHANT = { merchant_identifier: 'a' }
+const FILE = 'MAMCAQM='
+const GOOGLE = { google_payment_data: { protocolVersion: 'ECv2', signature: 'a', signedMessage: 'a' } }
 const WEBHOOK = { name: 'a', url: 'https://example.com', events: ['token.created'] }
 /** For each request type of the client: an operation and a body. */
 const REQUESTS: Record<string, [operation: string, body: object]> = {
@@ -69,6 +72,26 @@ const REQUESTS: Record<string, [operation: string, body: object]> = {
   TransferTenantOwnerRequest: ['tenant transfer-owner', { member_id: 'x' }],
   SecurityContactEmailRequest: ['tenant set-security-contact', { email: 'x' }],
   TenantMerchantRequest: ['tenant merchant create', { name: 'x' }],
+  GooglePayCreateRequest: ['google-pay create', GOOGLE],
+  GooglePayMerchantRegisterRequest: ['google-pay merchant create', MERCHANT],
+  GooglePayMerchantCertificatesRegisterRequest: [
+    'google-pay certificate create',
+    { merchant_id: 'x', merchant_certificate_data: FILE, merchant_certificate_password: 'x' },
+  ],
+  ApplePayCreateRequest: ['apple-pay create', { apple_payment_data: { paymentData: {} } }],
+  ApplePaySessionRequest: ['apple-pay session', { domain: 'a.example', display_name: 'a' }],
+  ApplePayDomainRegistrationRequest: ['apple-pay domain register', { domain: 'a.example' }],
+  ApplePayDomainRegistrationListRequest: ['apple-pay domain replace', { domains: [] }],
+  ApplePayDomainDeregistrationRequest: ['apple-pay domain deregister', { domain: 'a.example' }],
+  ApplePayMerchantRegisterRequest: ['apple-pay merchant create', MERCHANT],
+  ApplePayMerchantCertificatesRegisterRequest: [
+    'apple-pay certificate create',
+    {
+      merchant_id: 'x',
+      payment_processor_certificate_data: FILE,
+      payment_processor_certificate_password: 'x',
+    },
+  ],
 }
 
 t.test('each property that the client sends is declared, refused or listed as ignored', async (t) => {
@@ -123,6 +146,15 @@ const ANSWERS: Record<string, string> = {
   NetworkTokenCryptogram: 'network-token cryptogram',
   NetworkTokenAccount: 'network-token account',
   BankVerificationResponse: 'enrich bank',
+  GooglePayCreateResponse: 'google-pay create',
+  GooglePayToken: 'google-pay get',
+  GooglePayMerchant: 'google-pay merchant get',
+  GooglePayMerchantCertificates: 'google-pay certificate get',
+  ApplePayCreateResponse: 'apple-pay create',
+  ApplePayToken: 'apple-pay get',
+  ApplePayDomainRegistrationResponse: 'apple-pay domain list',
+  ApplePayMerchant: 'apple-pay merchant get',
+  ApplePayMerchantCertificates: 'apple-pay certificate get',
   CardDetailsResponse: 'enrich card',
   ApplicationTemplate: 'app template get',
   SecurityContactEmailResponse: 'tenant security-contact',
@@ -148,6 +180,17 @@ const NEVER = {
   // The requested version of a proxy has only the attributes that its build needs.
   PendingProxy: 'destination_url require_auth',
   User: 'provider mfa_enrolled',
+  GooglePayToken: 'type ingest_source',
+  GooglePayMerchantCertificates: 'merchant_certificate_expiration_date',
+  ApplePayToken: 'ingest_source',
+  // Certificates are not opened, so nobody knows their dates.
+  ApplePayMerchantCertificates:
+    'merchant_certificate_expiration_date payment_processor_certificate_expiration_date',
+  // Only Apple Pay with several merchants has these attributes.
+  Authentication: 'authentication_responses',
+  TokenServiceProviderDetails:
+    'transaction_id currency_code transaction_amount cardholder_name device_manufacturer_identifier ' +
+    'payment_data_type merchant_token_identifier authentication_responses status',
   // Lists by page have no cursor.
   Pagination: 'after next',
 }
@@ -161,6 +204,11 @@ const IN_PART = [
   'NetworkToken.network_token',
   'ProxyTransformOptions.token',
   'Reactor.application',
+  'Reactor.application',
+  'ProxyTransformOptions.token',
+  // Nothing makes up issuers of cards of wallets.
+  'GooglePayToken.card',
+  'ApplePayToken.card',
 ]
 
 t.test('each attribute that the client reads is declared or listed as absent', async (t) => {
@@ -232,6 +280,19 @@ const DONE: Record<string, string[]> = {
   'app update': ['rules.conditions'],
   // The response is the member with this id.
   'tenant transfer-owner': ['member_id'],
+  // The payload of a wallet becomes a card. Certificates are checked and not stored.
+  'google-pay create': ['google_payment_data', 'expires_at', 'merchant_registration_id'],
+  'google-pay certificate create': ['merchant_certificate_data', 'merchant_certificate_password'],
+  'apple-pay create': ['apple_payment_data', 'expires_at', 'merchant_registration_id'],
+  'apple-pay certificate create': [
+    'merchant_certificate_data',
+    'merchant_certificate_password',
+    'payment_processor_certificate_data',
+    'payment_processor_certificate_password',
+  ],
+  // The response lists all registered domains.
+  'apple-pay domain register': ['domain'],
+  'apple-pay domain deregister': ['domain'],
   // The response shows this property as `application_id`.
   'proxy create': ['application'],
   'proxy update': ['application'],

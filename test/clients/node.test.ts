@@ -8,7 +8,10 @@ import { serveClients } from './server.js'
 
 /** Calls of areas that are not emulated. `bodies.test.ts` lists their paths as `Not Emulated`. */
 const OF_TENANTS = '(?:connections|merchants\\.requestOnboarding)'
-const OUT = new RegExp(`^(?:agentic|applePay|documents|googlePay|tenants\\.${OF_TENANTS})\\b`)
+const OUT = new RegExp(`^(?:agentic|documents|tenants\\.${OF_TENANTS})\\b`)
+
+/** The documented answers of these calls are objects, but the client expects texts and throws an error. */
+const UNREADABLE = ['applePay.delete', 'applePay.session.create', 'googlePay.delete']
 
 const BROWSER = {
   browserJavascriptEnabled: true,
@@ -138,6 +141,84 @@ t.test('every call is answered or refused as not emulated', async (t) => {
     body: { title: 'CARD_DECLINED' },
   } as object as Error)
   await own.networkTokens.delete(networkToken.id)
+  // Wallets.
+  const plain = (signature: string, message: object) => ({
+    googlePaymentData: { protocolVersion: 'BasisTheory', signature, signedMessage: JSON.stringify(message) },
+  })
+  const date = { expiration_month: 12, expiration_year: 2040 }
+  /** The documented answer is an object, but this client expects a text. The call itself succeeds. */
+  const readsText = async (call: Promise<unknown>) =>
+    t.match(await call.catch((error: Error) => error), { message: /Expected string. Received object/ })
+  const device = { number: '4000000000000000006', ...date, cryptogram: 'AAAAAA=', eci_indicator: '7' }
+  const { googlePay, tokenIntent: none } = await browser.googlePay.create(plain('network_token', device))
+  t.equal(none, undefined)
+  t.match(googlePay, { status: 'active', createdAt: Date, details: { authMethod: 'CRYPTOGRAM_3DS' } })
+  t.match(await own.googlePay.get(googlePay.id), {
+    id: googlePay.id,
+    data: { number: '4000000000000000006', expiration_year: 2040 },
+    authentication: { threedsCryptogram: 'AAAAAA=', eciIndicator: '7' },
+  })
+  await readsText(own.googlePay.delete(googlePay.id))
+  t.match(await own.googlePay.get(googlePay.id).catch((error: object) => error), { statusCode: 404 })
+  const { tokenIntent } = await browser.googlePay.create(
+    plain('card', { number: '4242424242424242', ...date }),
+  )
+  t.match(tokenIntent, {
+    card: { last4: '4242' },
+    extras: { tspDetails: { authMethod: 'PAN_ONLY', assuranceDetails: { accountVerified: true } } },
+  })
+  const { googlePaymentData: expired } = plain('a signature', {})
+  const intermediateSigningKey = { signedKey: '{}', signatures: ['a'] }
+  const googlePaymentData = { ...expired, protocolVersion: 'ECv2', intermediateSigningKey }
+  const refusal = await own.googlePay.create({ googlePaymentData }).catch((error: object) => error)
+  t.match(refusal, {
+    statusCode: 422,
+    body: { title: 'Unprocessable Google Pay Token', detail: /Failed to process the Google Pay token/ },
+  })
+  const base64 = 'bWFkZSB1cA=='
+  const { applePay } = await browser.applePay.create({
+    // The client sends only these two attributes of the payment token.
+    applePaymentData: {
+      paymentData: {
+        ...{ version: 'EC_v1', data: base64, signature: base64 },
+        header: { ephemeralPublicKey: base64, publicKeyHash: base64, transactionId: 'c0ffee' },
+      },
+      transactionIdentifier: 'c0ffee',
+    },
+  })
+  t.match(applePay, { type: 'dpan', status: 'active', transactionId: 'c0ffee', expiresAt: Date })
+  t.match(await own.applePay.get(applePay.id), {
+    data: { number: '4242424242424242' },
+    authentication: { threedsCryptogram: 'AAAAAA=', eciIndicator: '7' },
+  })
+  await readsText(own.applePay.delete(applePay.id))
+  t.match(await own.applePay.get(applePay.id).catch((error: object) => error), { statusCode: 404 })
+  const { domain: domains, merchant: appleMerchants } = own.applePay
+  const verified = { domains: [{ domain: 'shop.example.com', status: 'verified' }] }
+  t.match(await domains.register({ domain: 'shop.example.com' }), verified)
+  t.match(await domains.registerAll({ domains: ['shop.example.com'] }), verified)
+  t.match(await domains.get(), verified)
+  await readsText(browser.applePay.session.create({ domain: 'shop.example.com', displayName: 'Shop' }))
+  await domains.deregister({ domain: 'shop.example.com' })
+  const file = 'MAMCAQM='
+  const processor = {
+    paymentProcessorCertificateData: file,
+    paymentProcessorCertificatePassword: 'made up',
+    domain: 'shop.example.com',
+  }
+  const merchantFile = { merchantCertificateData: file, merchantCertificatePassword: 'made up' }
+  const fingerprint = /^[0-9a-f]{64}$/
+  for (const [merchants, files, shown] of [
+    [appleMerchants, processor, { paymentProcessorCertificateFingerprint: fingerprint }],
+    [own.googlePay.merchant, merchantFile, { merchantCertificateFingerprint: fingerprint }],
+  ]) {
+    const merchant = await merchants.create({ merchantIdentifier: 'merchant.com.example' })
+    t.match(await merchants.get(merchant.id), { merchantIdentifier: 'merchant.com.example', createdAt: Date })
+    const certificate = await merchants.certificates.create(merchant.id, files)
+    t.match(await merchants.certificates.get(merchant.id, certificate.id), shown)
+    await merchants.certificates.delete(merchant.id, certificate.id)
+    await merchants.delete(merchant.id)
+  }
 
   // Applications and their keys.
   const draft = { name: 'made', type: 'private', permissions: ['token:read'] }
@@ -281,7 +362,7 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   t.ok(calls.length > 120, `${calls.length} calls`)
   await manager.tenants.self.delete()
   const unanswered = calls.filter((each) => !OUT.test(each) && !answered.has(each))
-  t.strictSame(unanswered, [], 'each other call was answered')
+  t.strictSame(unanswered.sort(), UNREADABLE, 'each other call was answered')
 })
 
 /** Repeats the request for a result, because it gets 404 until the run has ended. */

@@ -9,8 +9,6 @@ import { openTestVault, permissionsOf } from '../support/test-vault.js'
  * table in the program.
  */
 const OUT: Record<string, string> = {
-  '/apple-pay': 'Apple Pay',
-  '/google-pay': 'Google Pay',
   '/documents': 'Documents',
   '/agentic /ai': 'Payments by agents',
   '/atomic': 'before 2022',

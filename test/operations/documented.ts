@@ -19,6 +19,15 @@ const crudCalls = (path: string, noun: string) => ({
   [`${noun}:update`]: [`PUT ${path}/{id}`],
   [`${noun}:delete`]: [`DELETE ${path}/{id}`],
 })
+/** Lists the calls for the merchants of a wallet and their certificates. */
+const merchantCalls = (wallet: string) => {
+  const merchants = `/${wallet}-pay/merchant-registration`
+  return [merchants, `${merchants}/{merchant_id}/certificates`].flatMap((path) => [
+    `POST ${path}`,
+    `GET ${path}/{id}`,
+    `DELETE ${path}/{id}`,
+  ])
+}
 const KEYS = '/applications/{application_id}/keys'
 const INVITATIONS = '/tenants/self/invitations'
 const MERCHANTS = '/tenants/{tenant_id}/merchants'
@@ -87,6 +96,20 @@ const CALLS: Record<string, string[]>[] = [
     'network-token:suspend': ['PUT /network-tokens/{id}/suspend'],
     'network-token:resume': ['PUT /network-tokens/{id}/resume'],
     'network-token:delete': ['DELETE /network-tokens/{id}'],
+    'apple-pay:create': ['POST /apple-pay'],
+    'apple-pay:read apple-pay:reveal': ['GET /apple-pay/{id}'],
+    'apple-pay:delete': ['DELETE /apple-pay/{id}'],
+    'apple-pay:unlink': ['POST /apple-pay/{id}/unlink'],
+    'apple-pay:session': ['POST /apple-pay/session'],
+    'apple-pay:manage': [
+      ...['POST', 'PUT', 'GET'].map((method) => `${method} /apple-pay/domain-registration`),
+      'POST /apple-pay/domain-deregistration',
+      ...merchantCalls('apple'),
+    ],
+    'google-pay:create': ['POST /google-pay'],
+    'google-pay:read google-pay:reveal': ['GET /google-pay/{id}'],
+    'google-pay:delete': ['DELETE /google-pay/{id}'],
+    'google-pay:manage': merchantCalls('google'),
   },
   { 'keys:create': ['POST /keys'], 'keys:read': ['GET /keys', 'GET /keys/{id}'] },
   { 'keys:delete': ['DELETE /keys/{id}'] },
@@ -116,6 +139,8 @@ export const NEEDED: Record<string, Permission[]> = Object.fromEntries(
 
 /** The calls that require only one of their permissions. */
 export const NEEDS_ONE = [
+  'GET /apple-pay/{id}',
+  'GET /google-pay/{id}',
   'POST /reactors/{id}/react',
   'POST /reactors/{id}/react-async',
   'GET /reactors/{id}/results/{request_id}',
@@ -249,6 +274,35 @@ const REACT: FaultyInputs = {
   forbidden: { args: { a: '{{ closed }}' } },
 }
 
+export const MERCHANT = { merchant_identifier: 'merchant.com.example' }
+/** The smallest text that has the form of a PKCS#12 file, as base64. */
+const FILE = 'MAMCAQM='
+export const MERCHANT_FILE = { merchant_certificate_data: FILE, merchant_certificate_password: 'made up' }
+export const PROCESSOR_FILE = {
+  payment_processor_certificate_data: FILE,
+  payment_processor_certificate_password: 'made up',
+}
+const PLAIN = { protocolVersion: 'BasisTheory', signature: 'network_token' }
+const PLAIN_CARD = { number: '4242424242424242', expiration_month: 12, expiration_year: 2040 }
+const signedMessage = JSON.stringify({ ...PLAIN_CARD, cryptogram: 'AAAAAA=', eci_indicator: '7' })
+export const GOOGLE_PAYLOAD = { google_payment_data: { ...PLAIN, signedMessage } }
+const WRONG_GOOGLE_PAYLOADS = [
+  { google_payment_data: {} },
+  { google_payment_data: { ...PLAIN, signedMessage: '{}' } },
+  { google_payment_data: { ...PLAIN, signature: 'other', signedMessage } },
+  { google_payment_data: { ...PLAIN, protocolVersion: 'ECv1', signedMessage } },
+  { expires_at: '1/1/2001' },
+]
+const BASE64 = 'bWFkZSB1cA=='
+export const APPLE_PAYLOAD = {
+  apple_payment_data: {
+    paymentData: {
+      ...{ version: 'EC_v1', data: BASE64, signature: BASE64 },
+      header: { ephemeralPublicKey: BASE64 },
+    },
+  },
+}
+
 const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   'token create': {
     good: CREATE,
@@ -346,6 +400,42 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   'network-token suspend': { good: { id: '$networktoken' }, conflict: { id: '$suspended' } },
   'network-token resume': { good: { id: '$suspended' }, conflict: { id: '$networktoken' } },
   'network-token delete': { good: { id: '$networktoken' } },
+  'google-pay create': { good: GOOGLE_PAYLOAD, input: WRONG_GOOGLE_PAYLOADS },
+  'google-pay get': { good: { id: '$googlepay' } },
+  'google-pay delete': { good: { id: '$googlepay' } },
+  'google-pay merchant create': { good: MERCHANT, input: [{ merchant_identifier: '' }] },
+  'google-pay merchant get': { good: { id: '$googlemerchant' } },
+  'google-pay merchant delete': { good: { id: '$googlemerchant' } },
+  'google-pay certificate create': {
+    good: { merchant_id: '$googlemerchant', ...MERCHANT_FILE },
+    input: [{ merchant_certificate_data: 'MAMCAQQ=' }],
+  },
+  'google-pay certificate get': { good: { merchant_id: '$googlemerchant', id: '$googlecertificate' } },
+  'google-pay certificate delete': { good: { merchant_id: '$googlemerchant', id: '$googlecertificate' } },
+  'apple-pay create': { good: APPLE_PAYLOAD, input: [{ apple_payment_data: {} }, { expires_at: 'soon' }] },
+  'apple-pay get': { good: { id: '$applepay' } },
+  'apple-pay delete': { good: { id: '$applepay' } },
+  'apple-pay unlink': { good: { id: '$applempan' } },
+  'apple-pay session': {
+    good: { domain: 'shop.example.com', display_name: 'Shop' },
+    input: [{ display_name: 'a'.repeat(65) }],
+  },
+  'apple-pay domain register': { good: { domain: 'shop.example.com' }, input: [{ domain: '*.example.com' }] },
+  'apple-pay domain replace': {
+    good: { domains: ['shop.example.com'] },
+    input: [{ domains: ['shop.example.com:80'] }],
+  },
+  'apple-pay domain list': { input: [] },
+  'apple-pay domain deregister': { good: { domain: 'other.example.com' }, input: [{ domain: 5 }] },
+  'apple-pay merchant create': { good: MERCHANT, input: [{ merchant_identifier: 'a'.repeat(256) }] },
+  'apple-pay merchant get': { good: { id: '$applemerchant' } },
+  'apple-pay merchant delete': { good: { id: '$applemerchant' } },
+  'apple-pay certificate create': {
+    good: { merchant_id: '$applemerchant', ...PROCESSOR_FILE },
+    input: [{ payment_processor_certificate_data: '!' }, { domain: 'a b' }],
+  },
+  'apple-pay certificate get': { good: { merchant_id: '$applemerchant', id: '$applecertificate' } },
+  'apple-pay certificate delete': { good: { merchant_id: '$applemerchant', id: '$applecertificate' } },
   'key get': { good: { id: '$clientkey' } },
   'key delete': { good: { id: '$clientkey' } },
   'key create': { input: [{ expires_at: '1/1/2001' }, { expires_at: '2032-01-15' }] },

@@ -186,7 +186,9 @@ t.test(
     await ask('token create', { id: 'card-1', ...card })
     const key = await keyWith('token:create', 'token:update')
     const other = { number: '5555555555554444', expiration_month: 2, expiration_year: 2041 }
-    const { id: token_intent_id } = (await ask('intent create', { type: 'card', data: other })) as Answer
+    const { id: token_intent_id } = (await ask('intent create', { type: 'card', data: other })) as {
+      id: string
+    }
     const asked = { token_intent_id, deduplicate_token: true, fingerprint_expression: number }
     const made = (await askAs(key, 'token create', asked)) as Answer
     t.not(made.id, 'card-1', 'the request creates a new token')

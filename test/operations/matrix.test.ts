@@ -18,15 +18,20 @@ import type { Handler } from '../../src/http/handler.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, sampleOf, type TestVault } from '../support/test-vault.js'
 import {
+  APPLE_PAYLOAD,
   AUTHENTICATE,
   BROWSER,
   FORMULA,
   faultyInputsOf,
+  GOOGLE_PAYLOAD,
   type Input,
+  MERCHANT,
+  MERCHANT_FILE,
   NEEDED,
   NEEDS_ONE,
   NOT_FOR_SESSIONS,
   ONLY_FOR,
+  PROCESSOR_FILE,
   PROXY,
   type Sent,
   serve,
@@ -70,6 +75,7 @@ async function createHolders(vault: TestVault): Promise<Holder[]> {
     const all = permissionsOf(type)
     const idle = allPermissionsOf(type).filter((each) => !all.includes(each))
     t.ok(idle.length >= 18, `${idle.length} permissions have no effect`)
+    t.ok(idle.length >= 5, `${idle.length} permissions have no effect`)
     await create([], { permissions: idle })
     await create(all)
     for (const permission of all) {
@@ -191,6 +197,7 @@ async function populate(vault: TestVault, name: string): Promise<Side> {
     closedcard: await makeCard('/closed/'),
     networktoken: await make('network-token create', { data: { ...dated, number: '4111111111111111' } }),
     suspended,
+    ...(await populateWallets(ask)),
     intent: await make('intent create', { type: 'token', data: 1 }),
     invite: await make('invite create', { email: 'eve@example.com' }),
     member: member.id,
@@ -217,6 +224,34 @@ async function populate(vault: TestVault, name: string): Promise<Side> {
   }
   const own = [...Object.values(ids), reader.id, reader.key, manager.id, manager.key, card.fingerprint]
   return { name, keys, ids, own }
+}
+
+/** Creates records of both wallets. Returns their ids. */
+async function populateWallets(ask: (operation: string, input?: Input) => Promise<unknown>) {
+  const id = async (operation: string, input: Input) => ((await ask(operation, input)) as { id: string }).id
+  const google = (await ask('google-pay create', GOOGLE_PAYLOAD)) as { google_pay: { id: string } }
+  const apple = (await ask('apple-pay create', APPLE_PAYLOAD)) as { apple_pay: { id: string } }
+  await ask('config set', { name: 'wallets.apple', value: 'mpan' })
+  const unlinkable = (await ask('apple-pay create', APPLE_PAYLOAD)) as { apple_pay: { id: string } }
+  await ask('config unset', { name: 'wallets.apple' })
+  await ask('apple-pay domain register', { domain: 'shop.example.com' })
+  const googlemerchant = await id('google-pay merchant create', MERCHANT)
+  const applemerchant = await id('apple-pay merchant create', MERCHANT)
+  return {
+    googlepay: google.google_pay.id,
+    applepay: apple.apple_pay.id,
+    applempan: unlinkable.apple_pay.id,
+    googlemerchant,
+    applemerchant,
+    googlecertificate: await id('google-pay certificate create', {
+      merchant_id: googlemerchant,
+      ...MERCHANT_FILE,
+    }),
+    applecertificate: await id('apple-pay certificate create', {
+      merchant_id: applemerchant,
+      ...PROCESSOR_FILE,
+    }),
+  }
 }
 
 async function openTwo(t: Test) {
@@ -438,6 +473,7 @@ t.test('every operation is documented and requires the documented permissions', 
 /** These operations are not logged. The deletion of a tenant deletes the log too. */
 const UNLOGGED = [
   ...['app key list', 'app list', 'app permissions', 'app template get', 'app template list', 'app whoami'],
+  ...['app key list', 'app list', 'app permissions', 'app whoami', 'apple-pay domain list'],
   ...['enrich card', 'formula list'],
   ...['invite list', 'key list', 'log entity-types', 'log list', 'member list', 'member roles', 'proxy list'],
   ...['reactor list', 'reactor logs', 'reactor result', 'session authorize', 'session create'],

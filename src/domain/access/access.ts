@@ -55,7 +55,8 @@ export function decideContainer(grants: Grants, permission: Permission, containe
     passedOver.push({ priority: rule.priority, ...refusal })
   }
   if (!grants.permissions.includes(permission)) return { passedOver }
-  const transform: Transform = USE_PERMISSIONS.includes(permission) ? 'reveal' : 'mask'
+  const isInPlain = USE_PERMISSIONS.includes(permission) || permission.endsWith(':reveal')
+  const transform: Transform = isInPlain ? 'reveal' : 'mask'
   return { decidedBy: 'permissions' as const, transform, passedOver }
 }
 

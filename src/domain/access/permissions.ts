@@ -6,11 +6,10 @@ const EVERYBODY = ['public', 'private', 'management'] as const
 
 /** Permissions of areas that this server does not emulate. Applications may have them, but they grant nothing. */
 const WITHOUT_EFFECT = {
-  'apple-pay': ['create', 'read', 'reveal', 'delete', 'unlink', 'session', 'manage'],
-  'google-pay': ['create', 'read', 'reveal', 'delete'],
   'connections:apple-pay': ['invoke', 'manage'],
   'connections:google-pay': ['invoke'],
   documents: ['create', 'read', 'reveal', 'delete'],
+  enrollment: ['get', 'create'],
 } as const
 type AreaWithoutEffect = keyof typeof WITHOUT_EFFECT
 type PermissionWithoutEffect = {
@@ -79,6 +78,33 @@ const WITH_EFFECT = {
   },
   'network-token:suspend': { description: 'Suspend network tokens', application_types: privateHolders },
   'network-token:resume': { description: 'Resume network tokens', application_types: privateHolders },
+  'apple-pay:create': { description: 'Store cards of Apple Pay', application_types: ['public', 'private'] },
+  'apple-pay:read': { description: 'Read cards of Apple Pay, masked', application_types: privateHolders },
+  'apple-pay:reveal': {
+    description: 'Read cards of Apple Pay in plaintext',
+    application_types: privateHolders,
+  },
+  'apple-pay:delete': { description: 'Delete cards of Apple Pay', application_types: privateHolders },
+  'apple-pay:unlink': { description: 'Unlink cards of Apple Pay', application_types: privateHolders },
+  'apple-pay:session': {
+    description: 'Begin payments with Apple Pay',
+    application_types: ['public', 'private'],
+  },
+  'apple-pay:manage': {
+    description: 'Manage domains, merchants and certificates of Apple Pay',
+    application_types: privateHolders,
+  },
+  'google-pay:create': { description: 'Store cards of Google Pay', application_types: ['public', 'private'] },
+  'google-pay:read': { description: 'Read cards of Google Pay, masked', application_types: privateHolders },
+  'google-pay:reveal': {
+    description: 'Read cards of Google Pay in plaintext',
+    application_types: privateHolders,
+  },
+  'google-pay:delete': { description: 'Delete cards of Google Pay', application_types: privateHolders },
+  'google-pay:manage': {
+    description: 'Manage merchants and certificates of Google Pay',
+    application_types: privateHolders,
+  },
   ...crudPermissions({ application: 'applications', reactor: 'reactors and formulas', proxy: 'proxies' }),
   'tenant:read': { description: 'Read the tenant', application_types: managementHolders },
   'tenant:update': { description: 'Update the tenant', application_types: managementHolders },

@@ -14,7 +14,7 @@ import {
   type Value,
 } from './parse.js'
 
-export type { ExpressionUse, Reference } from './parse.js'
+export type { ExpressionUse, RecordKind, Reference } from './parse.js'
 
 const MAX_EXPRESSION_LENGTH = 400
 const CACHED_EXPRESSIONS = 1000

@@ -31,8 +31,11 @@ export type Value =
   | { readonly path: readonly Value[] }
   | { readonly token: Reference; readonly isWhole: boolean }
 
-export type Reference =
-  `${'token' | 'token_intent' | 'network_token' | 'config' | 'transform_identifier' | 'encrypted'}:${string}`
+/** The kinds of records to which an expression can refer. The kind is before the id: `{{ token_intent: id }}`. */
+export const RECORD_KINDS = ['token', 'token_intent', 'network_token', 'google_pay', 'apple_pay'] as const
+export type RecordKind = (typeof RECORD_KINDS)[number]
+
+export type Reference = `${RecordKind | 'config' | 'transform_identifier' | 'encrypted'}:${string}`
 
 export interface FilterCall {
   readonly name: string
@@ -99,7 +102,7 @@ const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\
 const ENCRYPTED_REFERENCE = /^encrypted(?::|$)/
 /** In these uses, `encrypted` stands for the data that came encrypted in a header. */
 const WITH_ENCRYPTED: readonly ExpressionUse[] = ['call', 'header']
-const REFERENCE = /^(?:(token|token_intent|network_token|config):)?\s*(.*)$/s
+const REFERENCE = new RegExp(`^(?:(${[...RECORD_KINDS, 'config'].join('|')}):)?\\s*(.*)$`, 's')
 const REFERENCE_OF_TRANSFORM =
   /^\s*(?:transform_identifier\s*:\s*(?:'([^']*)'|"([^"]*)"|([^|{}'",]*[^|{}'",\s]))|encrypted)(?=\s*(?:[|,]|\}\}))/
 

@@ -18,6 +18,10 @@ export interface AnswerSubject {
     | 'account_updater_job'
     | 'merchant'
     | 'network_token'
+    | 'google_pay'
+    | 'apple_pay'
+    | 'wallet_merchant'
+    | 'wallet_certificate'
   id: string
   /** Only for a token: the caller's grants at the time when the answer was stored. */
   granted?: Grants | undefined

@@ -53,6 +53,7 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
   reactor_log: ({ reactor_id: reactor }) => listFields({ reactor }),
   reactor_result: ({ reactor_id: reactor }) => listFields({ reactor }),
   threeds_place: ({ tenant }) => listFields({ tenant: String(tenant) }),
+  wallet_certificate: ({ merchant_id: merchant }) => listFields({ merchant }),
   callback: ({ reactor_id: reactor, state, due_at }) => listFields({ reactor, state, due: minuteOf(due_at) }),
   log_block: (record) => ('items' in record ? blockFields(record) : []),
 }

@@ -93,9 +93,15 @@ interface ServerBatches {
 
 export const ENTITY_TYPES = {
   account_updater_job: 'AccountUpdaterJob',
+  apple_pay: 'ApplePay',
+  apple_pay_certificate: 'ApplePayCertificate',
+  apple_pay_merchant: 'ApplePayMerchant',
   application: 'Application',
   bank: 'Bank',
   card: 'Card',
+  google_pay: 'GooglePay',
+  google_pay_certificate: 'GooglePayCertificate',
+  google_pay_merchant: 'GooglePayMerchant',
   invitation: 'Invitation',
   key: 'Key',
   member: 'Member',

@@ -27,6 +27,13 @@ import type {
   VaultAudit,
 } from './token-record.js'
 import type { UpdaterJobRecord, UpdaterPartRecord } from './updater-record.js'
+import type {
+  ApplePayRecord,
+  GooglePayRecord,
+  WalletCertificateRecord,
+  WalletDomainsRecord,
+  WalletMerchantRecord,
+} from './wallet-record.js'
 
 export type { LogRecord } from './log-record.js'
 export type { NetworkTokenRecord } from './network-token-record.js'
@@ -40,7 +47,7 @@ export type { ThreeDsSessionRecord } from './threeds-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
 /**
- * The number of each kind on disk. Never change a number, and never use it again. The next number is 46. The
+ * The number of each kind on disk. Never change a number, and never use it again. The next number is 48. The
  * gaps are deliberate.
  */
 export const KINDS = {
@@ -76,10 +83,15 @@ export const KINDS = {
   callback: 34,
   account_updater_job: 35,
   network_token: 36,
+  google_pay: 38,
+  apple_pay: 39,
   import: 40,
   log_sink: 41,
   merchant: 42,
   threeds_place: 43,
+  wallet_domains: 44,
+  wallet_merchant: 46,
+  wallet_certificate: 47,
   log_block: 254,
   log: 255,
 } as const
@@ -416,6 +428,11 @@ export interface RecordOf {
   /** The parts of the files of a job have the same kind as the job. */
   account_updater_job: UpdaterJobRecord | UpdaterPartRecord
   network_token: NetworkTokenRecord
+  google_pay: GooglePayRecord
+  apple_pay: ApplePayRecord
+  wallet_merchant: WalletMerchantRecord
+  wallet_certificate: WalletCertificateRecord
+  wallet_domains: WalletDomainsRecord
   import: ImportRecord
   log_sink: LogSinkRecord
   log_block: LogBlockRecord | LogHeadRecord

@@ -73,10 +73,21 @@ export interface ContainerSetRecord {
   unused_since?: number
 }
 
+/** What a wallet says about a payload. */
+export interface TspDetails {
+  tsp: 'Google'
+  auth_method: 'PAN_ONLY' | 'CRYPTOGRAM_3DS'
+  message_id: string
+  eci_indicator: string
+  assurance_details: { account_verified: boolean; card_holder_authenticated: boolean }
+}
+
 /** Data that waits for a short time to become a token. Its attributes are the defaults of its type. */
 export interface IntentRecord extends TokenRecord {
   expires_at: string
   is_intent: true
+  /** Only for a card that came from a wallet. */
+  tsp_details?: TspDetails | undefined
 }
 
 /** The last batch of a resumable run of `token import`, written together with its tokens. It expires. */

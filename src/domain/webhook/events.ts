@@ -56,6 +56,9 @@ const EVENTS = {
   'network-token.updated': `${NETWORK_TOKEN} modified_by modified_at`,
   'network-token.deleted': 'id',
   'network-token.cryptogram.created': 'id',
+  'google-pay.created': `id status ${MADE} expires_at`,
+  'google-pay.deleted': `id status ${CHANGED} expires_at`,
+  'google-pay.retrieved': 'id',
   'tenant.updated': `id name ${CHANGED}`,
   'tenant.invitation.created': INVITATION,
   'tenant.invitation.accepted': INVITATION,
@@ -67,7 +70,7 @@ const EVENTS = {
 
 /** Webhooks can subscribe to these events, but this server never sends them. */
 const SILENT = (
-  'tenant.created tenant.deleted http.request google-pay.created google-pay.deleted google-pay.retrieved ' +
+  'tenant.created tenant.deleted http.request ' +
   'reactor.vulnerabilities_discovered proxy.vulnerabilities_discovered tenant.vulnerabilities_notified'
 ).split(' ')
 

@@ -84,7 +84,6 @@ function sampleOfSilent(type: string, tools: Tools): Record<string, object> {
     return { request: { method: 'POST', url: 'https://example.com/tokens' }, response: { status: 201 } }
   const created = { id, created_by, created_at }
   if (type.startsWith('3ds.')) return { session: { ...created, type: 'customer', device: 'browser' } }
-  if (type.startsWith('google-pay.')) return { google_pay: created }
   const object = type.slice(0, type.lastIndexOf('.')).replaceAll(/[.-]/g, '_')
   return { [object]: created }
 }

@@ -1,26 +1,11 @@
 /** Token intents: data that waits for a short time to become a token. Nobody can read this data. */
-import { formatDate } from '../../domain/dates.js'
 import { change } from '../../framework/operation.js'
 import { inputSchema } from '../../framework/schema.js'
-import { manage } from '../manage.js'
-import { enrichCard } from '../token/card-details.js'
 import { prepareGiven } from '../token/check-token.js'
-import { startCode, stopTimer } from '../token/code-timer.js'
+import { stopTimer } from '../token/code-timer.js'
 import { openDraft } from '../token/encrypted-token.js'
-import { showNetworkToken } from '../token/network-token-ids.js'
-import { encrypted, intentOutput, valueAttributes, viewIntent } from '../token/token-attributes.js'
-
-const HOUR_MS = 60 * 60 * 1000
-
-const intents = manage({
-  name: 'intent',
-  kind: 'token_intent',
-  path: '/token-intents',
-  permission: 'token-intent',
-  id: { type: 'string', description: 'The id of the token intent.' },
-  output: intentOutput,
-  view: (context, record) => showNetworkToken(context, record, viewIntent(record)),
-})
+import { encrypted, valueAttributes, viewIntent } from '../token/token-attributes.js'
+import { addIntent, intents } from './intents.js'
 
 const createIntent = change({
   ...intents.createDeclaration,
@@ -42,19 +27,7 @@ const createIntent = change({
   check: ({ type, data, encrypted }, tools) => prepareGiven({ type, data, encrypted }, tools),
   async run(context, _, wanted) {
     const { record, fingerprintText, code } = 'jwe' in wanted ? await openDraft(context, wanted) : wanted
-    const { store, caller, now } = context
-    const id = context.createUuid()
-    const expires = now + Number.parseInt(await context.setting('token_intents.ttl'), 10) * HOUR_MS
-    const fingerprint = await store.fingerprint(caller.tenant, fingerprintText)
-    const kept = { ...(record as Required<typeof record>), fingerprint, is_intent: true } as const
-    const own = {
-      ...kept,
-      expires_at: formatDate(expires),
-      network_token_id: undefined,
-      card_details: await enrichCard(context, record),
-      code: code && (await startCode(context, { holder: 'token_intent', holder_id: id }, code)),
-    }
-    return viewIntent(await intents.add(context, own, { id, expires }))
+    return viewIntent(await addIntent(context, { record, fingerprintText, code }))
   },
 })
 

@@ -21,7 +21,7 @@ import {
   withSpellings,
 } from '../../domain/proxy/proxy-request.js'
 import { kindOf } from '../../domain/proxy/transform.js'
-import type { ProxyRecord, TokenRecord } from '../../domain/records/records.js'
+import type { ProxyRecord } from '../../domain/records/records.js'
 import { isKey } from '../../domain/text/base58.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
@@ -37,6 +37,7 @@ import { readCodeActor } from '../reactor/code-actor.js'
 import { scrubError } from '../reactor/react.js'
 import { addSecret, findExpressions, readTokens, render, USE } from '../token/detokenize.js'
 import { logTokenUse } from '../token/token-access.js'
+import type { UsedRecord } from '../token/token-attributes.js'
 import { nameOfHeader, openHeader } from './encrypted-header.js'
 import { CONTAINED, transform, WITHOUT_BODY } from './proxy-transforms.js'
 import { type OpenProxy, rightsOfProxy } from './proxy-values.js'
@@ -244,7 +245,7 @@ async function readCall(session: Session, asked: RelayRequest, target: Target) {
   return { request, template, connection }
 }
 
-type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_intent'>
+type Used = Pick<UsedRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_intent' | 'entity'>
 
 /** Returns the tokens, and the request with the data of the tokens. A query begins with its question mark. */
 async function fill(
@@ -259,9 +260,9 @@ async function fill(
   if (proxy?.disable_detokenization !== true) {
     const { document, found, fill } = await read.template
     const using = context.as(withGrant('proxy:invoke', context.caller))
-    const reached = (record: TokenRecord) => {
-      const { id, type, created_at, containers, is_intent } = record
-      used.push({ id, type, created_at, containers, is_intent })
+    const reached = (record: UsedRecord) => {
+      const { id, type, created_at, containers, is_intent, entity } = record
+      used.push({ id, type, created_at, containers, is_intent, entity })
       if (secrets !== undefined) addSecret(secrets, context, record)
     }
     const { configuration: values = {} } = proxy ?? {}

@@ -1,9 +1,14 @@
 import { type Permission, stricterTransform, type Transform } from '../../domain/access/permissions.js'
 import { Budget, checkOutputs, sizeOf } from '../../domain/expression/budget.js'
-import type { Expression, ExpressionUse, Reference, Scope } from '../../domain/expression/expression.js'
+import type {
+  Expression,
+  ExpressionUse,
+  RecordKind,
+  Reference,
+  Scope,
+} from '../../domain/expression/expression.js'
 import { findTexts, listTexts, replaceTexts } from '../../domain/json/find-texts.js'
 import { addError, collect, collectLater, isFull, refuseErrors } from '../../domain/property-errors.js'
-import type { TokenRecord } from '../../domain/records/records.js'
 import type { Secrets } from '../../domain/text/secrets.js'
 import { type CofferError, invalid, noRevealError, type PropertyErrors } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
@@ -12,8 +17,9 @@ import { showTo } from '../../framework/no-reveal.js'
 import { query } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
+import { RECORDS } from './expression-records.js'
 import { logTokenUse, notGranted } from './token-access.js'
-import { READ, readDeclaration, tokenOutput, viewIntentData, viewToken } from './token-attributes.js'
+import { type FoundRecord, READ, readDeclaration, type UsedRecord, viewToken } from './token-attributes.js'
 
 const MAX_TOKENS = 100
 /**
@@ -30,7 +36,7 @@ interface Access {
    * The log entry for each used token. Absent if the calling function logs the uses later (see `reached`).
    */
   log?: LogEntry
-  reached?(record: TokenRecord): void
+  reached?(record: UsedRecord): void
   /** Makes the error for unknown tokens. Without this function, each place with an unknown token gets an error. */
   unknownError?(ids: readonly string[], errors: PropertyErrors): CofferError
   /**
@@ -51,7 +57,7 @@ interface Access {
  * parts of a value.
  */
 const WHOLE_VALUE =
-  /\{\{\s*(?:(?:network_)?token:|token_intent:)?[^{}|,:"']+(?:\|\s*json:\s*(?:"\$(?:\.[\w-]+|\[\d+\]|\['[\w -]+'\])*"|'\$(?:\.[\w-]+|\[\d+\])*')\s*)?\}\}/g
+  /\{\{\s*(?:[a-z_]+:)?[^{}|,:"']+(?:\|\s*json:\s*(?:"\$(?:\.[\w-]+|\[\d+\]|\['[\w -]+'\])*"|'\$(?:\.[\w-]+|\[\d+\])*')\s*)?\}\}/g
 
 /** How code reads tokens. Code gets the plaintext of the data, whatever the transform of the rule is. */
 export const USE = {
@@ -63,18 +69,9 @@ export const USE = {
 const SHOW = { permission: 'token:read', log: READ, whole: 'payload' } as const satisfies Access
 
 /** Adds the data of a token to `secrets`, if the caller has no permission to see this data unmasked. */
-export function addSecret(secrets: Secrets, { caller }: Context, record: TokenRecord): void {
+export function addSecret(secrets: Secrets, { caller }: Context, record: UsedRecord): void {
   const shown = caller.transform('token:read', record) ?? 'redact'
   secrets.add(record.data, viewToken(record, stricterTransform('mask', shown)).data)
-}
-
-/** What an expression refers to. */
-interface Referenced {
-  /** A network token has the form of a token here. */
-  record: TokenRecord
-  /** Why an expression cannot use the record in its present state. */
-  fault?: string
-  show(transform: Transform): object
 }
 
 export const detokenizeTokens = query({
@@ -83,10 +80,12 @@ export const detokenizeTokens = query({
   plaintext: 'refused',
   summary: 'Replace every expression in a JSON document by the data of its token.',
   details:
-    '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token, {{ token_intent: id }} for\n' +
-    'a token intent with its data, and {{ network_token: id }} for a network token. Filters may follow. If an expression is a whole string, its value keeps its JSON type.\n' +
-    'Inside other text, the value becomes text. Data is shown as token get shows it, so it is masked if the access rule says\n' +
-    'so. If token get leaves the data out, the value is null. At most 100 tokens, token intents and network tokens.',
+    '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token, {{ token_intent: id }} for a\n' +
+    'token intent with its data, {{ network_token: id }} for a network token, and {{ google_pay: id }} or\n' +
+    '{{ apple_pay: id }} for a card of a wallet. Filters may follow.\n' +
+    'If an expression is a whole string, its value keeps its JSON type. Inside other text, the value becomes text. Data is\n' +
+    'shown as token get shows it, so it is masked if the access rule says so. If token get leaves the data out, the value is\n' +
+    'null. At most 100 tokens, token intents, network tokens and cards of wallets.',
   access: requires('token:read'),
   route: 'POST /detokenize',
   http: { ignoresIdempotencyKey: true, body: { whole: 'payload' } },
@@ -207,7 +206,7 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
   const unknown: string[] = []
   const errors: PropertyErrors = {}
   const read = new Set<Reference>()
-  const granted: (Referenced & { reference: Reference; shown: Transform })[] = []
+  const granted: { reference: Reference; found: FoundRecord; shown: Transform }[] = []
   let isDenied = false
   let size = 0
   for (const { path, expression } of byText.values())
@@ -225,17 +224,17 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
         else addError(errors, path, `needs the header ${encrypted?.header}, which the call lacks`)
         continue
       }
-      const kind = reference.slice(0, reference.indexOf(':')) as ReferencedKind
-      const found = await findReferenced(context, kind, id)
+      const kind = reference.slice(0, reference.indexOf(':')) as RecordKind
+      const found = await RECORDS[kind].find(context, id)
       const decided = found && caller.transform(permission, found.record)
       if (found === undefined) {
         unknown.push(id)
-        addError(errors, path, `refers to a ${kind.replace('_', ' ')} that does not exist`)
+        addError(errors, path, `refers to a ${RECORDS[kind].label} that does not exist`)
       } else if (decided === undefined) isDenied = true
       else if (found.fault !== undefined) addError(errors, path, found.fault)
       else {
         const { record } = found
-        granted.push({ ...found, reference, shown: transform ?? decided })
+        granted.push({ reference, found, shown: transform ?? decided })
         // If an access rule decides the transform, the whole record counts, because the mask replaces the
         // data and can be larger than the data. This line is after the decision, so that an error does not
         // disclose the size of a token that the caller has no right to see.
@@ -246,29 +245,11 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
   if (unknown.length > 0 && unknownError !== undefined) throw unknownError(unknown, errors)
   refuseErrors(errors)
   if (isDenied) throw notGranted(permission)
-  for (const { reference, record, shown, show } of granted) {
+  for (const { reference, found, shown } of granted) {
+    const { record, output, view } = found
     if (log !== undefined) await logTokenUse(context, record, log, shown)
     reached?.(record)
-    tokens.set(reference, show(shown))
+    tokens.set(reference, showTo(caller, output, view(shown)))
   }
   return tokens
-}
-
-type ReferencedKind = 'token' | 'token_intent' | 'network_token'
-
-async function findReferenced(
-  context: Context,
-  kind: ReferencedKind,
-  id: string,
-): Promise<Referenced | undefined> {
-  if (kind === 'network_token') {
-    // Loaded only when it is used, because few expressions refer to network tokens.
-    const { findUsed } = await import('../network-token/expression.js')
-    return findUsed(context, id)
-  }
-  const { store, caller } = context
-  const record: TokenRecord | undefined = await store.get(kind, caller.tenant, id)
-  if (record === undefined) return undefined
-  const view = kind === 'token_intent' ? viewIntentData : viewToken
-  return { record, show: (shown) => showTo(caller, tokenOutput, view(record, shown)) }
 }

@@ -7,13 +7,13 @@ import type { Context } from '../../framework/context.js'
  * Returns `view` with the id of the network token. A record can name a network token that was deleted later, so the
  * store is asked. Most records name none, and for them nothing is read.
  */
-export function showNetworkToken<V extends object>(
+export function showNetworkToken<V extends { _extras?: object | undefined }>(
   { store, caller }: Context,
   { network_token_id: id }: Pick<TokenRecord, 'network_token_id'>,
   view: V,
 ): Awaitable<V> {
   if (id === undefined) return view
   return andThen(store.get('network_token', caller.tenant, id), (found) =>
-    found === undefined ? view : { ...view, _extras: { network_token_ids: [id] } },
+    found === undefined ? view : { ...view, _extras: { ...view._extras, network_token_ids: [id] } },
   )
 }

@@ -10,7 +10,7 @@ import type { Listing } from '../../framework/list.js'
 import type { Condition } from '../../storage/store.js'
 import { recordUse } from './lifetime.js'
 import { showNetworkToken } from './network-token-ids.js'
-import { entityTypeOf, messageAbout, NETWORK_TOKEN, type TokenView, viewToken } from './token-attributes.js'
+import { entityTypeOf, messageAbout, type TokenView, type UsedRecord, viewToken } from './token-attributes.js'
 import { type TokenFilters, wantedTypes } from './token-filters.js'
 
 /**
@@ -20,9 +20,9 @@ import { type TokenFilters, wantedTypes } from './token-filters.js'
 const PATH_STEPS = 5
 const RULE_STEPS = 20
 
-type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'is_intent'>
+type Recorded = Pick<UsedRecord, 'id' | 'type' | 'created_at' | 'is_intent' | 'entity'>
 
-/** Logs an access to the token or intent. This access does not count in the usage report. */
+/** Logs an access to the token, intent or other record. This access does not count in the usage report. */
 export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   const entry = as && { ...as, message: messageAbout(record, as.message) }
   const { id, type } = record
@@ -32,7 +32,7 @@ export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, tr
 /** Logs an access to the token, token intent or network token. The access to a token also counts in the usage report. */
 export function logTokenUse(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   logToken(context, record, as, transform)
-  return record.is_intent || record.type === NETWORK_TOKEN ? undefined : recordUse(context, record)
+  return record.is_intent || record.entity !== undefined ? undefined : recordUse(context, record)
 }
 
 /** @throws CofferError `forbidden` if `permission` is not granted on all containers of the token */

@@ -1,7 +1,7 @@
 import { stricterTransform, type Transform } from '../../domain/access/permissions.js'
 import { FUNDINGS } from '../../domain/enrichment/card-enrichment.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import type { EntityType } from '../../domain/records/log-record.js'
+import { ENTITY_TYPES, type EntityType } from '../../domain/records/log-record.js'
 import type { IntentRecord, TokenRecord } from '../../domain/records/records.js'
 import { binLength, brandOf, CARD_BRANDS } from '../../domain/token/card-number.js'
 import { isScaRequired } from '../../domain/token/test-cards.js'
@@ -9,28 +9,47 @@ import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js
 import type { Context } from '../../framework/context.js'
 import { absent } from '../../framework/no-reveal.js'
 import * as output from '../../framework/output.js'
-import { type Infer, patchOf } from '../../framework/schema.js'
+import { type Infer, patchOf, type Schema } from '../../framework/schema.js'
 
 const { anyJson, boolean, count, date, enumOf, object, text, textMap, texts, uuid } = output
-
-/** The type of a network token that an expression uses like a token. No token can have this type. */
-export const NETWORK_TOKEN = 'network_token'
 
 export const CREATED = { operation: 'create', message: 'Token created' } as const
 export const UPDATED = { operation: 'update', message: 'Token updated' } as const
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
 export const readDeclaration = { isExplainable: true, plaintext: 'masked', log: READ } as const
 
-export function entityTypeOf({ type, is_intent }: Pick<TokenRecord, 'type' | 'is_intent'>): EntityType {
+/**
+ * A record whose data is used as the data of a token. `entity`: the entity type in the log, if the record is neither a
+ * token nor a token intent.
+ */
+export type UsedRecord = TokenRecord & { entity?: EntityType | undefined }
+type Named = Pick<UsedRecord, 'is_intent' | 'entity'>
+
+/** A record to which an expression refers, and how it is shown. */
+export interface FoundRecord {
+  /** Access rules decide about this record. Its data is secret. */
+  record: UsedRecord
+  output: Schema
+  view(shown: Transform): object
+  /** Why the record cannot be used, if the caller may use it. For example, a network token is suspended. */
+  fault?: string
+}
+
+export function entityTypeOf({ type, is_intent, entity }: Named & Pick<UsedRecord, 'type'>): EntityType {
+  if (entity !== undefined) return entity
   if (is_intent) return 'token_intent'
-  if (type === NETWORK_TOKEN) return 'network_token'
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
-/** For an intent, the message says "Token intent" instead of "Token", and for a network token "Network token". */
-export function messageAbout(record: Pick<TokenRecord, 'type' | 'is_intent'>, message: string): string {
-  if (record.is_intent) return message.replace('Token', 'Token intent')
-  return record.type === NETWORK_TOKEN ? message.replace('Token', 'Network token') : message
+/** For a record that is no token, the message names the record instead of "Token". */
+export function messageAbout({ is_intent, entity }: Named, message: string): string {
+  if (entity !== undefined) return message.replace('Token', spaceWords(ENTITY_TYPES[entity]))
+  return is_intent ? message.replace('Token', 'Token intent') : message
+}
+
+/** `GooglePay` becomes `Google Pay`. */
+function spaceWords(name: string): string {
+  return name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, ' ')
 }
 
 export const tokenId = { type: 'string', refersTo: 'token', description: 'The id of the token.' } as const
@@ -291,6 +310,15 @@ function visibleData(record: TokenRecord, transform: Transform): unknown {
 
 const { card, bank } = tokenOutput.properties
 
+/** What a wallet says about a payload. */
+export const tspDetails = object({
+  tsp: text,
+  auth_method: text,
+  message_id: text,
+  eci_indicator: text,
+  assurance_details: object({ account_verified: boolean, card_holder_authenticated: boolean }),
+})
+
 export const intentOutput = output.component('TokenIntent', ['id', 'type', 'created_at', 'expires_at'], {
   id: uuid,
   tenant_id: uuid,
@@ -301,7 +329,10 @@ export const intentOutput = output.component('TokenIntent', ['id', 'type', 'crea
   created_by: uuid,
   created_at: date,
   expires_at: date,
-  '_extras?': object({ 'network_token_ids?': networkTokenIds }),
+  '_extras?': object({
+    'network_token_ids?': networkTokenIds,
+    'tsp_details?': { description: 'Only for a card that came from a wallet.', ...tspDetails },
+  }),
 })
 
 type IntentView = Infer<typeof intentOutput>
@@ -316,7 +347,11 @@ export function viewIntent(record: IntentRecord): IntentView {
  * Returns the object to which expressions refer: the intent with its data. `transform` decides whether the
  * data is revealed, masked or redacted.
  */
-export function viewIntentData(record: TokenRecord, transform: Transform) {
+export function viewIntentData(
+  record: TokenRecord & Pick<IntentRecord, 'tsp_details'>,
+  transform: Transform,
+) {
+  const { tsp_details } = record
   const view = viewToken(record, transform)
   const { id, tenant_id, type, data, card, bank, fingerprint, created_by, created_at } = view
   const optional = omitUndefined({ data, card, bank })
@@ -329,5 +364,6 @@ export function viewIntentData(record: TokenRecord, transform: Transform) {
     created_by,
     created_at,
     expires_at: record.expires_at!,
+    ...omitUndefined({ _extras: tsp_details && { tsp_details } }),
   }
 }

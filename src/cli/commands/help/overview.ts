@@ -4,7 +4,7 @@ import { fold, indent } from '../../output/display.js'
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
   Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
-  Cards: ['3ds', 'enrich', 'updater', 'network-token'],
+  Cards: ['3ds', 'enrich', 'updater', 'network-token', 'google-pay', 'apple-pay'],
   Access: ['app', 'session', 'tenant', 'member', 'invite'],
   Testing: ['control', 'seed', 'pull', 'conform', 'openapi'],
   Vault: ['vault'],
@@ -12,7 +12,7 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
 }
 /** In each of these groups, all nouns share one line. The line says what the nouns have in common. */
 const SHARED: Readonly<Record<string, string>> = {
-  Cards: 'emulated services for stored cards',
+  Cards: 'card services',
   Config: 'settings of the vault, and named sets of them',
 }
 const [GROUP_COLUMNS, NAME_COLUMNS] = [8, 12]
