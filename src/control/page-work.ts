@@ -35,6 +35,9 @@ const PERFORMED: Performed = {
   ...MANAGEMENT,
   'token delete': {},
   'app list': UNDONE,
+  'app permissions': UNDONE,
+  'access matrix': { ...UNDONE, give: withoutExamples },
+  'access preview': { ...UNDONE, give: withoutExamples },
   'app create': { take: (input) => ({ ...input, create_key: false }) },
   'app update': {},
   'app key delete': {},
@@ -60,6 +63,11 @@ const PERFORMED: Performed = {
   'control fault set': {},
   'control fault clear': {},
   'control request clear': {},
+}
+
+/** The page shows the example of a cell, and not the whole example of a container. */
+function withoutExamples<C extends { example?: unknown }, T extends { containers: C[] }>(answer: T) {
+  return { ...answer, containers: answer.containers.map(({ example: _, ...container }) => container) }
 }
 
 type Shown = { configuration: object; requested?: unknown }

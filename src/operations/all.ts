@@ -2,6 +2,7 @@ import type { Declaration } from '../framework/declaration.js'
 import { createRegistry } from '../framework/registry.js'
 import type { Answer, Infer } from '../framework/schema.js'
 import { noun as threeds } from './3ds/noun.js'
+import { noun as access } from './access/noun.js'
 import { noun as applePay } from './apple-pay/noun.js'
 import { noun as app } from './application/noun.js'
 import { noun as config } from './config/noun.js'
@@ -36,6 +37,7 @@ const nouns = [
   googlePay,
   applePay,
   app,
+  access,
   session,
   formula,
   reactor,

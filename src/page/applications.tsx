@@ -1,21 +1,22 @@
 import { useState } from 'preact/hooks'
 import type { Access } from '../control/page-work.js'
-import { useAsked, useLive } from './api.js'
+import { useAsked, useLive, useRoute } from './api.js'
 import { type Application, describeAccess, Held } from './decision.js'
 import { editable } from './edit.js'
 import type { Fields } from './forms.js'
-import { Button, Choose, Confirm, EditDialog, Field, Form, Submit, TextArea, useDialog } from './forms.js'
+import { Button, Choose, Confirm, Field, Form, Submit, useDialog } from './forms.js'
 import { Badge, Facts, Method, Note, Seeing, Status, Table } from './parts.js'
-import { go, linkTo } from './route.js'
+import { linkTo } from './route.js'
+import { EditApplication } from './rules.js'
 import { Detail, Item, ItemScreen } from './screen.js'
-import { countOf, formatJson, RequestLink, Time } from './text.js'
+import { countOf, RequestLink, Time } from './text.js'
 
 const SHOWN_REQUESTS = 10
 
 const rules = [
   { priority: 1, container: '/', transform: 'mask', permissions: ['token:create', 'token:read'] },
 ]
-const SAMPLE = { name: 'backend', type: 'private', permissions: [], rules } as Partial<Application>
+const SAMPLE = { name: 'backend', permissions: [], rules }
 
 export function Applications() {
   const { requests = [] } = useLive()
@@ -26,7 +27,17 @@ export function Applications() {
       thing="application"
       find="Name, type"
       asked={useAsked('app list', { size: 100 })}
-      actions={<Button class="primary" text="New application" act={() => show(<Edit of={SAMPLE} />)} />}
+      actions={[
+        <a key="access" class="button" href={linkTo('access')}>
+          Who sees what
+        </a>,
+        <Button
+          key="new"
+          class="primary"
+          text="New application"
+          act={() => show(<EditApplication type="private" initial={SAMPLE} />)}
+        />,
+      ]}
       textOf={({ name, type }) => `${name} ${type}`}
       item={({ id, name, type }) => (
         <Item
@@ -45,29 +56,10 @@ export function Applications() {
   )
 }
 
-/** `of`: the application to edit. For a new application, `of` contains the initial values. */
-function Edit({ of: application }: { of: Partial<Application> }) {
-  const { ask } = useLive()
-  const { id, name, type } = application
-  const grants = id === undefined ? { ...editable(application), type } : editable(application)
-  const save = async ({ json = '' }: Fields) => {
-    const input = JSON.parse(json) as object
-    if (id !== undefined) return ask('app update', { ...input, id })
-    const created = await ask('app create', input)
-    return go(linkTo('applications', created.id))
-  }
-  return (
-    <EditDialog title={id ? `Rules of ${name}` : 'New application'} verb={id ? 'Save' : 'Create'} send={save}>
-      <TextArea label="Permissions and rules (JSON)" name="json" rows={16} text={formatJson(grants)} />
-      <p class="dim small">If several rules match, the lowest number wins. Create keys in a terminal.</p>
-    </EditDialog>
-  )
-}
-
 function ApplicationDetail({ of: application }: { of: Application }) {
   const show = useDialog()
   const { id, name, type } = application
-  const edit = () => show(<Edit of={application} />)
+  const edit = () => show(<EditApplication id={id} type={type} initial={editable(application)} />)
   const facts = {
     Id: <code>{id}</code>,
     Created: <Time of={application.created_at} by={application.created_by} />,
@@ -84,7 +76,7 @@ function ApplicationDetail({ of: application }: { of: Application }) {
       <div class="columns">
         <div class="stack">
           <h3>What it may do</h3>
-          <Held of={application} />
+          <Held of={application} decider={deciderOf(useRoute().filters.rule, id)} />
         </div>
         <DryRun key={id} id={id} />
       </div>
@@ -98,6 +90,11 @@ function ApplicationDetail({ of: application }: { of: Application }) {
       <LastRequests id={id} name={name} />
     </Detail>
   )
+}
+
+/** The priority of the rule that a link names, if the link names a rule of this application. */
+function deciderOf(named: string | undefined, id: string): number | undefined {
+  return named?.startsWith(`${id}.`) ? Number(named.slice(id.length + 1)) : undefined
 }
 
 function DryRun({ id }: { id: string }) {

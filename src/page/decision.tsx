@@ -1,6 +1,7 @@
 /** Explains in sentences which rule decided about a request. */
 
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import type { Access } from '../control/page-work.js'
 import type { Problem } from '../errors.js'
 import type { ExplainedDecision } from '../framework/caller/decisions.js'
@@ -101,13 +102,18 @@ function Steps({ decision, application }: StepsProps) {
   )
 }
 
-/** Lists the rules of an application, then its permissions. */
-export function Held({ of: { rules = [], permissions = [] } }: { of: Application }) {
+/** Lists the rules of an application, lowest number first, then its permissions. `decider`: the priority of the rule to mark. */
+export function Held({ of, decider }: { of: Application; decider?: number | undefined }) {
+  const { rules = [], permissions = [] } = of
+  const marked = useRef<HTMLLIElement>(null)
+  useEffect(() => marked.current?.scrollIntoView({ block: 'nearest' }), [decider])
+  const sorted = [...rules].sort((one, other) => one.priority - other.priority)
   return (
     <ol class="rules">
-      {rules.map((rule) => (
-        <li key={rule.priority}>
+      {sorted.map((rule) => (
+        <li key={rule.priority} {...(rule.priority === decider && { class: 'decider', ref: marked })}>
           <b>Rule {rule.priority}</b> <RuleText rule={rule} /> Data is <Seeing transform={rule.transform} />
+          {rule.priority === decider && <span class="dim"> · decides this cell</span>}
         </li>
       ))}
       <li class="dim">

@@ -92,29 +92,30 @@ export function Form({ send, children, ...rest }: FormProps) {
 
 /**
  * What a field says about itself: the attributes of its control, and the text below it. `help` explains the field. Below it are
- * the messages about the field in the last answer.
+ * the messages about the field in the last answer, and `error`, a message of the page itself.
  */
-export function useNotes(name: string | undefined, help?: ComponentChildren) {
+export function useNotes(name: string | undefined, help?: ComponentChildren, error?: string) {
   const id = useId()
   const faults = Object.entries(useContext(FaultsContext)).filter(([path]) => fieldOf(path) === name)
   const describe = ([path, texts]: [string, string[]]) =>
     `${path.slice(name!.length).replace(/^\./, '')} ${texts.join(', ')}`.trim()
-  const ids = [help && `${id}help`, faults.length > 0 && `${id}fault`].filter(Boolean).join(' ')
+  const texts = [...faults.map(describe), ...(error === undefined ? [] : [error])]
+  const ids = [help && `${id}help`, texts.length > 0 && `${id}fault`].filter(Boolean).join(' ')
   const notes = [
     help && (
       <span key="help" class="about" id={`${id}help`}>
         {help}
       </span>
     ),
-    faults.length > 0 && (
+    texts.length > 0 && (
       <span key="fault" class="fault" id={`${id}fault`}>
-        {faults.map(describe).join('. ')}
+        {texts.join('. ')}
       </span>
     ),
   ]
   const control = {
     ...(ids !== '' && { 'aria-describedby': ids }),
-    ...(faults.length > 0 && { 'aria-invalid': true as const }),
+    ...(texts.length > 0 && { 'aria-invalid': true as const }),
   }
   return { control, notes }
 }
@@ -123,11 +124,13 @@ export type FieldProps = InputHTMLAttributes<HTMLInputElement> & {
   label: string
   help?: ComponentChildren
   grows?: boolean
+  /** Shown at the field, and read after its name. */
+  error?: string | undefined
   change?(value: string): void
 }
 
-export function Field({ label, help, grows, change, ...input }: FieldProps) {
-  const { control, notes } = useNotes(input.name as string | undefined, help)
+export function Field({ label, help, error, grows, change, ...input }: FieldProps) {
+  const { control, notes } = useNotes(input.name as string | undefined, help, error)
   return (
     <div class={`field ${grows ? 'grow' : ''}`}>
       <label>
@@ -222,8 +225,16 @@ export const DialogProvider = DialogContext.Provider
 /** Returns a function that shows a dialog over the page. A call without a dialog closes the current dialog. */
 export const useDialog = () => useContext(DialogContext)
 
-/** A button of type `reset` in the dialog closes it. `isEdit`: Escape asks before it discards changes. */
-export function Dialog({ title, isEdit = false, children }: Children & { title: string; isEdit?: boolean }) {
+type DialogProps = Children & { title: string; isEdit?: boolean; isWide?: boolean; isChanged?: boolean }
+
+/** `isChanged`: a button has changed something. A button of type `reset` in the dialog closes it. `isEdit`: Escape asks before it discards changes. */
+export function Dialog({
+  title,
+  isEdit = false,
+  isWide = false,
+  isChanged: isOwn = false,
+  children,
+}: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const show = useDialog()
   const id = useId()
@@ -232,13 +243,14 @@ export function Dialog({ title, isEdit = false, children }: Children & { title: 
   useEffect(() => dialog.current!.showModal(), [])
   // Escape asks once before it discards what a person has typed. The browser lets a second Escape close the dialog.
   const cancel = (event: Event) => {
-    if (!isEdit || !isChanged || isAsking) return
+    if (!isEdit || !(isChanged || isOwn) || isAsking) return
     event.preventDefault()
     setAsking(true)
   }
   return (
     <dialog
       ref={dialog}
+      class={isWide ? 'is-wide' : ''}
       aria-labelledby={id}
       onInput={() => setChanged(true)}
       onCancel={cancel}
@@ -260,17 +272,16 @@ export const Submit = ({ text, kind = '' }: { text: string; kind?: string }) => 
   </button>
 )
 
-interface EditDialogProps extends Children {
-  title: string
+interface EditDialogProps extends Pick<DialogProps, 'title' | 'isWide' | 'isChanged' | 'children'> {
   verb: string
   send(fields: Fields, data: FormData): Promise<unknown>
   kind?: 'primary' | 'danger'
 }
 
-export function EditDialog({ title, verb, send, kind = 'primary', children }: EditDialogProps) {
+export function EditDialog({ verb, send, kind = 'primary', children, ...rest }: EditDialogProps) {
   const show = useDialog()
   return (
-    <Dialog title={title} isEdit>
+    <Dialog {...rest} isEdit>
       <Form class="stack" send={async (fields, data) => [await send(fields, data), show()]}>
         {children}
         <div class="row">

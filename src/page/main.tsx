@@ -1,6 +1,7 @@
 import { type ComponentChildren, render } from 'preact'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import type { PageSession } from '../control/page-work.js'
+import { AccessMatrix } from './access.js'
 import { LiveProvider, RouteProvider, readSession, signIn, useEvent, useLive, useNews } from './api.js'
 import { Applications } from './applications.js'
 import { Controls } from './controls.js'
@@ -24,6 +25,7 @@ const SCREENS = {
   requests: Requests,
   tokens: Tokens,
   applications: Applications,
+  access: AccessMatrix,
   reactors: Reactors,
   proxies: Proxies,
   webhooks: Webhooks,
@@ -72,6 +74,7 @@ function Page({ session }: { session: PageSession }) {
     '?': showKeys,
     Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
     ...Object.fromEntries(
+      // There are ten keys, so the screens after the tenth have none.
       NAMES.slice(0, 10).map((name, at) => [(at + 1) % 10, () => names.includes(name) && go(linkTo(name))]),
     ),
   })

@@ -18,8 +18,9 @@ export function linkTo(screen: string, id?: string, filters: Record<string, stri
 
 export const linkToRequest = (traceId: string) => linkTo('requests', traceId.slice(0, 8))
 
-export const titleOf = (screen: string) =>
-  screen === '3ds' ? '3-D Secure' : screen[0]!.toUpperCase() + screen.slice(1)
+const TITLES: Record<string, string> = { '3ds': '3-D Secure', access: 'Who sees what' }
+
+export const titleOf = (screen: string) => TITLES[screen] ?? screen[0]!.toUpperCase() + screen.slice(1)
 
 /** `isMove`: replaces the current entry of the history, so that moves from row to row add no entries. */
 export function go(href: string, isMove = false): void {

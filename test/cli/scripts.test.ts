@@ -84,7 +84,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     ['token get ', ['']],
     ['tenant use defau', ['default']],
     ['config set logs', ['logs.keep']],
-    ['help acc', ['access-rules']],
+    ['help acc', ['access-rules', 'access']],
     ['help token cr', ['create', 'create-child']],
     ['completion b', ['bash']],
     ['frob ', ['']],

@@ -192,6 +192,7 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
   await page.getByRole('heading', { name: 'Yes' }).waitFor()
   await check('applications')
   await page.getByRole('button', { name: 'Edit rules' }).click()
+  await dialog.getByRole('button', { name: 'Edit as JSON' }).click()
   const grants = { name: 'helpdesk', permissions: ['token:read'], rules: [] }
   await dialog.getByLabel('Permissions and rules').fill(JSON.stringify(grants))
   await page.keyboard.press('Escape')

@@ -124,7 +124,8 @@ function formatCommand(
     const value = rest[property]
     if (value === undefined) return []
     if (value === true && definition.endpoint === undefined) return [name]
-    if (Array.isArray(value)) return value.flatMap((item) => [name, String(item)])
+    if (Array.isArray(value))
+      return value.flatMap((item) => [name, typeof item === 'object' ? JSON.stringify(item) : String(item)])
     if (typeof value === 'object' && definition.input.properties?.[property]?.type !== 'object')
       return [name, JSON.stringify(value)]
     if (typeof value === 'object')

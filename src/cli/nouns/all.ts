@@ -5,6 +5,7 @@
 import type { AnyOperation } from '../../framework/operation.js'
 import type { OperationName } from '../../operations/all.js'
 import type { Presentation, Presentations } from '../task.js'
+import * as access from './access.js'
 import * as app from './app.js'
 import * as config from './config.js'
 import * as control from './control.js'
@@ -21,6 +22,7 @@ import * as vault from './vault.js'
 import * as webhook from './webhook.js'
 
 const NOUNS = {
+  access,
   app,
   config,
   control,

@@ -48,6 +48,8 @@ export const EFFECTS: Readonly<Record<string, Effect>> = {
   '3ds get': 'own',
   '3ds result': 'own',
   '3ds update': 'own',
+  'access matrix': 'list',
+  'access preview': 'list',
   // The keys of a run have no permission to delete the records of wallets.
   'apple-pay certificate create': 'remains',
   'apple-pay certificate delete': 'own',

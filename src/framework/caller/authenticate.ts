@@ -129,7 +129,10 @@ async function readApplication(reader: StoreReader, tenant: number, id: string):
 }
 
 /** Returns a caller without a rights source, so later changes of the application do not change the caller's rights. */
-export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
+export function applicationCaller(
+  tenant: number,
+  application: Pick<ApplicationRecord, 'id' | 'type' | 'permissions' | 'rules'>,
+): Caller {
   return {
     tenant,
     actor: { type: 'application', id: application.id },

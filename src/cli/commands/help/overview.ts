@@ -5,7 +5,8 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
   Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
   Cards: ['3ds', 'enrich', 'updater', 'network-token', 'google-pay', 'apple-pay'],
-  Access: ['app', 'session', 'tenant', 'member', 'invite'],
+  Access: ['app', 'access', 'session', 'tenant'],
+  People: ['member', 'invite'],
   Testing: ['control', 'seed', 'pull', 'conform', 'openapi'],
   Vault: ['vault'],
   Config: ['config', 'profile'],
@@ -13,6 +14,7 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
 /** In each of these groups, all nouns share one line. The line says what the nouns have in common. */
 const SHARED: Readonly<Record<string, string>> = {
   Cards: 'card services',
+  People: 'members of your tenant, and invitations',
   Config: 'settings of the vault, and named sets of them',
 }
 const [GROUP_COLUMNS, NAME_COLUMNS] = [8, 12]

@@ -1,0 +1,86 @@
+/**
+ * What callers see of the example tokens of containers. The decisions and the shown values come from the code that answers
+ * requests: the caller of the application decides about the access, and `viewToken` shows the token.
+ */
+import { decideContainer } from '../../domain/access/access.js'
+import type { Permission, Transform } from '../../domain/access/permissions.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import { applicationCaller } from '../../framework/caller/authenticate.js'
+import { viewToken } from '../token/token-attributes.js'
+import type { ExampleContainer } from './example.js'
+
+/** The number of applications of one answer. */
+export const MAX_APPLICATIONS = 100
+
+export const SEES = ['plain', 'masked', 'redacted', 'none'] as const
+export type Sees = (typeof SEES)[number]
+export const DECIDERS = ['rule', 'permissions', 'nothing', 'expiry'] as const
+
+/**
+ * `example`: the data of the example token as the caller sees it. Absent if the caller sees no data. `rule`: the priority of
+ * the rule that decides.
+ */
+export interface Cell {
+  container: string
+  sees: Sees
+  example?: unknown
+  by: (typeof DECIDERS)[number]
+  rule?: number
+  description?: string
+}
+
+const SEEN: Readonly<Record<Transform, Sees>> = { reveal: 'plain', mask: 'masked', redact: 'redacted' }
+
+/**
+ * Decides about each container for an application. `applicationCaller` makes the caller as for a request with a key of the
+ * application. `decideContainer`, by which that caller decides, says which rule it was.
+ */
+export function decideRow(
+  tenant: number,
+  application: Parameters<typeof applicationCaller>[1],
+  permission: Permission,
+  containers: readonly ExampleContainer[],
+): Cell[] {
+  const caller = applicationCaller(tenant, application)
+  const descriptions = new Map(application.rules.map(({ priority, description }) => [priority, description]))
+  return containers.map(({ container, record, mask }) => {
+    const transform = caller.transform(permission, { containers: [container] })
+    if (transform === undefined) return { container, sees: 'none', by: 'nothing' }
+    const { decidedBy } = decideContainer(application, permission, container)
+    const decider: Pick<Cell, 'by' | 'rule' | 'description'> =
+      typeof decidedBy === 'number'
+        ? { by: 'rule', rule: decidedBy, ...omitUndefined({ description: descriptions.get(decidedBy) }) }
+        : { by: 'permissions' }
+    return { container, ...showExample(record, transform, mask), ...decider }
+  })
+}
+
+/** The row of an application that has expired. Its keys are refused. */
+export function expiredRow(containers: readonly ExampleContainer[]): Cell[] {
+  return containers.map(({ container }) => ({ container, sees: 'none', by: 'expiry' }))
+}
+
+function showExample(
+  record: ExampleContainer['record'],
+  transform: Transform,
+  mask: ExampleContainer['mask'],
+): Pick<Cell, 'sees' | 'example'> {
+  const isUnknown = transform === 'mask' && mask === 'other'
+  const example = isUnknown ? undefined : viewToken(record, transform).data
+  return { sees: SEEN[transform], ...omitUndefined({ example }) }
+}
+
+/**
+ * Chooses the containers of the matrix: those of rules first, then those of tokens, at most `most`. With `wanted`, only the
+ * wanted containers and those below them. `total`: the number of containers without the limit.
+ */
+export function chooseContainers(
+  named: Iterable<string>,
+  used: Iterable<string>,
+  wanted: readonly string[] | undefined,
+  most: number,
+): { chosen: string[]; total: number } {
+  const isWanted = (container: string) => wanted?.some((each) => container.startsWith(each)) !== false
+  const all = [...new Set([...(wanted ?? []), ...named, ...used])].filter(isWanted)
+  return { chosen: all.slice(0, most).sort(), total: all.length }
+}
