@@ -15,6 +15,7 @@ import type { Page } from '../http/pages/pages.js'
 import type { ControlState } from './control-state.js'
 import { findTokens } from './find-tokens.js'
 import { listSessions, readSession } from './page-threeds.js'
+import { readLog, readTrail } from './page-trail.js'
 import * as work from './page-work.js'
 
 export const DASHBOARD_PATH = '/_dashboard'
@@ -127,10 +128,12 @@ export class Dashboard {
     if (!this.#isSignedIn(request)) throw signInAgain()
     const control = fork === undefined ? this.#control : this.#control.findFork(String(fork))
     const place = { control, tenant: typeof named === 'string' ? named : undefined }
-    const { after, version, access, find, threeds, request: sent } = asked
+    const { after, version, access, find, trail, log, threeds, request: sent } = asked
     if (typeof after === 'number')
       return answerResult(200, await work.readNews(place, this.#control, after, version))
     if (isObject(find)) return answerResult(200, await findTokens(place, find))
+    if (isObject(trail)) return answerResult(200, await readTrail(place, trail))
+    if (isObject(log)) return answerResult(200, await readLog(place, log))
     if (isObject(access)) return answerResult(200, await work.dryRun(place, access))
     if (isObject(threeds)) {
       const shown = threeds.id === undefined ? listSessions(place) : readSession(place, String(threeds.id))

@@ -12,6 +12,7 @@ import { applicationCaller } from '../framework/caller/authenticate.js'
 import { noRevealCaller } from '../framework/caller/caller.js'
 import { type ExplainedDecision, recordDecisions } from '../framework/caller/decisions.js'
 import { createUndoingStore } from '../framework/caller/explain.js'
+import type { OperationInput } from '../framework/context.js'
 import { perform } from '../framework/perform.js'
 import type { RequestRecord } from '../framework/ports/control.js'
 import { staleWorkError } from '../framework/unit.js'
@@ -118,16 +119,25 @@ export async function performForPage(place: Place, name: unknown, given: unknown
   const run = async () => {
     const definition = isUndone && (await loadOperation(name))
     if (definition === undefined) return app.ask({ operation: name as OperationName, input, as })
-    const host = { ...app, store: createUndoingStore(app.store) }
-    const owner = await app.owner(as)
-    const { values } = await app.store.read(readSettings)
-    const caller = settingOf(values, 'no_reveal') ? noRevealCaller(owner) : owner
-    return perform(host, caller, definition, input, app.createUuid())
+    return performUndone({ control, tenant }, definition, input)
   }
   // Operations of the control plane acquire the lock themselves, so no lock is acquired for them here.
   // Otherwise they would wait forever for the lock that their own request holds.
   const { status, result } = await (name.startsWith('control ') ? run() : lock.shared(run))
   return { status, result: give === undefined ? result : await give(result as never, given, place) }
+}
+
+/** Performs an operation as the owner. The operation is rolled back. */
+export async function performUndone(
+  { control: { app }, tenant }: Place,
+  definition: Parameters<typeof perform>[2],
+  input: OperationInput,
+) {
+  const host = { ...app, store: createUndoingStore(app.store) }
+  const owner = await app.owner({ reveal: false, tenant })
+  const { values } = await app.store.read(readSettings)
+  const caller = settingOf(values, 'no_reveal') ? noRevealCaller(owner) : owner
+  return perform(host, caller, definition, input, app.createUuid())
 }
 
 const SHOWN = [

@@ -145,7 +145,11 @@ export class WebhookChannel implements Channel<'delivery'> {
         const attempted = tried(found)
         const pauseMs = pauseAfter(attempted.attempts)
         if (pauseMs !== undefined) return { ...attempted, due_at: formatDate(writer.now + pauseMs) }
-        const mail = await disableWebhook({ store: writer, createUuid }, hook.tenant, hook.id)
+        const { trace_id } = found.event
+        const mail = await disableWebhook({ store: writer, createUuid }, hook.tenant, {
+          id: hook.id,
+          trace_id,
+        })
         // The enqueued lane makes the queue drop the events that wait for the disabled webhook.
         enqueue([...mail, { kind: 'delivery', tenant: hook.tenant, lane: hook.id }])
         return { ...attempted, state: 'failed' }

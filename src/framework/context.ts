@@ -97,6 +97,8 @@ export interface Context
   /** ms since the epoch. `now` does not change within a unit of work. */
   readonly now: number
   readonly date: string
+  /** The trace id of the operation. Records for later work, such as mail, keep this id. */
+  readonly traceId: string
   /** Undefined if no HTTP request performs the operation. */
   readonly origin: RequestOrigin | undefined
   hashSecret(text: string): Promise<string>

@@ -84,6 +84,7 @@ export async function runUnit<T>(
         recorded,
         waiting,
         released,
+        traceId,
         execution.origin,
       )
       return andThen(work(context), (out) => {
@@ -124,6 +125,7 @@ class UnitContext implements Context {
   readonly expressions: Host['expressions']
   readonly turns: Host['turns']
   readonly isEqualSecret: Host['isEqualSecret']
+  readonly traceId: string
   readonly origin: RequestOrigin | undefined
   readonly #host: Host
   readonly #log: LogEntry | undefined
@@ -141,6 +143,7 @@ class UnitContext implements Context {
     recorded: AuditEntry[],
     waiting: Waiting[],
     released: string[],
+    traceId: string,
     origin: RequestOrigin | undefined,
   ) {
     this.store = store
@@ -156,6 +159,7 @@ class UnitContext implements Context {
     this.#recorded = recorded
     this.#waiting = waiting
     this.#released = released
+    this.traceId = traceId
     this.origin = origin
   }
 
@@ -238,6 +242,7 @@ class UnitContext implements Context {
       recorded,
       this.#waiting,
       this.#released,
+      this.traceId,
       this.origin,
     )
   }

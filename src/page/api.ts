@@ -4,6 +4,7 @@ import { createContext } from 'preact'
 import { useContext, useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks'
 import type { FoundTokens } from '../control/find-tokens.js'
 import type { SessionDetail, SessionList } from '../control/page-threeds.js'
+import type { TracedLogs, Trail } from '../control/page-trail.js'
 import type { Access, Facts, News, PageSession } from '../control/page-work.js'
 import type { Problem } from '../errors.js'
 import type { RequestRecord } from '../framework/ports/control.js'
@@ -53,6 +54,8 @@ function createServer(place: Place) {
     readNews: (after: number, version: string | undefined) => ask({ after, version }) as Promise<News>,
     listSessions: () => ask({ threeds: {} }) as Promise<SessionList>,
     readSession: (id: string) => ask({ threeds: { id } }) as Promise<SessionDetail>,
+    readTrail: (trail: object) => ask({ trail }) as Promise<Trail>,
+    readLog: (log: object) => ask({ log }) as Promise<TracedLogs>,
     findTokens: (find: { text: string; query: string }) => ask({ find }) as Promise<FoundTokens>,
     dryRun: (access: object) => ask({ access }) as Promise<Access[]>,
     /**

@@ -1,94 +1,15 @@
-/** The screens of the log, of the outbox and of webhooks. */
+/** The screens of the outbox and of webhooks. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { List } from '../framework/page.js'
 import type { ResultOf } from '../operations/all.js'
 import type { OutboxLetter, OutboxMail } from '../operations/invite/noun.js'
-import { type Asked, useAsked, useLive, useNameOf, useRoute } from './api.js'
-import { Button, Copy, Failure } from './forms.js'
-import { Badge, Empty, Facts, NoneFits, Note, Table } from './parts.js'
-import { linkTo } from './route.js'
-import { Rows } from './rows.js'
-import { Detail, Filter, fits, Item, ItemScreen, Screen } from './screen.js'
+import { type Asked, useAsked, useLive, useRoute } from './api.js'
+import { Copy, Failure } from './forms.js'
+import { Badge, Facts, Note, Table } from './parts.js'
+import { Detail, Item, ItemScreen } from './screen.js'
 import { formatSpan, formatTime, Json, Time } from './text.js'
+import { TimeLine } from './trail.js'
 import { ChangeWebhook, NewWebhook } from './webhook-forms.js'
-
-const LOG_SIZE = 1000
-const ENTITIES = ['token', 'application', 'reactor', 'proxy', 'threeds_session', 'invitation', 'tenant']
-/** By type of entity in the log: the screen that shows the entity. */
-const SCREENS: Record<string, string> = {
-  token: 'tokens',
-  card: 'tokens',
-  bank: 'tokens',
-  application: 'applications',
-  reactor: 'reactors',
-  threeds_session: '3ds',
-  proxy: 'proxies',
-  invitation: 'members',
-  member: 'members',
-  webhook: 'webhooks',
-}
-
-const NONE = {
-  title: 'Nothing is logged yet',
-  text: 'Coffer logs each change of the vault and each read of a token here, but not the reads of this page.',
-  command: 'coffer log tail',
-}
-
-type LogRecord = ResultOf<'log list'>['data'][number]
-
-export function Log() {
-  const nameOf = useNameOf()
-  const { ask } = useLive()
-  const route = useRoute()
-  const [check, setCheck] = useState<ResultOf<'log verify'>>()
-  const { entity, by } = route.filters
-  const { result, error } = useAsked('log list', { size: LOG_SIZE, ...(entity && { entity_type: entity }) })
-  const all = result?.data ?? []
-  const who = ({ actor_id, actor_type }: LogRecord) =>
-    actor_type === 'system' ? 'the vault' : nameOf(actor_id, actor_type)
-  const rows = all.filter((record) => {
-    const person = who(record)
-    return (!by || person === by) && fits(route, `${record.entity_id} ${record.message} ${person}`)
-  })
-  const linkOf = ({ entity_type, entity_id }: LogRecord) =>
-    linkTo(SCREENS[entity_type] ?? 'log', SCREENS[entity_type] && entity_id)
-  const found = check?.is_whole
-    ? `Chain verified, ${check.records} records`
-    : `Broken at record ${check?.broken_at}`
-  return (
-    <Screen
-      find="Id, name, what happened"
-      error={error}
-      kind="split whole"
-      filters={[
-        <Filter key="entity" name="entity" any="Any entity" of={ENTITIES} />,
-        <Filter key="by" name="by" any="By anyone" of={all.map(who).sort()} />,
-      ]}
-      actions={
-        <>
-          {check && <Badge kind={check.is_whole ? 'good' : 'bad'}>{found}</Badge>}
-          <Button
-            text={check ? 'Verify again' : 'Verify'}
-            act={async () => setCheck(await ask('log verify'))}
-          />
-        </>
-      }
-    >
-      <Rows
-        empty={result && (all.length > 0 || entity ? <NoneFits thing="record" /> : <Empty {...NONE} />)}
-        caption="Log records, newest first. Times in UTC."
-        rows={rows}
-        linkOf={linkOf}
-        columns={[
-          ['Time UTC', 'mono dim w11', ({ created_at }) => formatTime(created_at, 23)],
-          ['Who', 'w8', who],
-          ['What', 'first', ({ message }) => message],
-          ['Object', 'mono link', ({ entity_id }) => entity_id],
-        ]}
-      />
-    </Screen>
-  )
-}
 
 const STATES: Record<string, [string, string]> = {
   outbox: ['not sent', 'There is no mail server, so the mail stays here.'],
@@ -155,6 +76,8 @@ function Letter({ of: mail }: { of: OutboxMail }) {
           <p class="dim">The link is no longer stored, because the mail was sent or the link has expired.</p>
         )}
       </div>
+      {mail.trace_id && <h3>Time line</h3>}
+      {mail.trace_id && <TimeLine of={{ trace: mail.trace_id }} current={mail.id} />}
     </Detail>
   )
 }
@@ -207,7 +130,9 @@ function Unreachable({ of: { destination } }: { of: Webhook }) {
 function Deliveries({ of: webhook }: { of: Webhook }) {
   const { id, name, url, events, status } = webhook
   const { ask } = useLive()
-  const [opened, setOpened] = useState<string>()
+  const { filters } = useRoute()
+  const [opened, setOpened] = useState(filters.delivery)
+  useEffect(() => setOpened(filters.delivery), [filters.delivery])
   const [resent, setResent] = useState<string>()
   const { result, error } = useAsked('webhook deliveries', { id, size: 100 })
   const all = result?.data ?? []
@@ -255,8 +180,10 @@ function DeliveryDetail({ delivery, isOpened }: { delivery: Delivery; isOpened: 
     heading.current!.focus()
   }, [isOpened])
   const { id, type, payload, answer, failure, due_at, attempted_at } = delivery
+  const { trace_id: trace } = (payload as { event: { trace_id: string } }).event
   const facts = {
     Delivery: <code>{id}</code>,
+    'Trace id': <code>{trace}</code>,
     'Last attempt': attempted_at && <Time of={attempted_at} />,
     'Next attempt': due_at && <Time of={due_at} />,
     Failure: failure,
@@ -274,6 +201,8 @@ function DeliveryDetail({ delivery, isOpened }: { delivery: Delivery; isOpened: 
           contain data. Show them: <code>coffer webhook deliveries {id}</code>
         </p>
       )}
+      <h3>Time line</h3>
+      <TimeLine of={{ trace }} current={id} />
     </>
   )
 }

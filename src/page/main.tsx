@@ -8,9 +8,10 @@ import { Controls } from './controls.js'
 import { Check, Dialog, DialogProvider, Failure } from './forms.js'
 import { Chips, Header, Navigation, Places, Theme, Tool, useEscape, useKeys } from './frame.js'
 import { useKept } from './kept.js'
-import { Log, Outbox, Webhooks } from './lists.js'
+import { Outbox, Webhooks } from './lists.js'
+import { Log } from './log.js'
 import { Members } from './members.js'
-import { Facts } from './parts.js'
+import { Facts, Loading } from './parts.js'
 import { Proxies } from './proxies.js'
 import { Reactors } from './reactors.js'
 import { type Document, DocumentProvider, Reference } from './reference.js'
@@ -81,7 +82,7 @@ function Page({ session }: { session: PageSession }) {
   // A layout effect runs before the next key. It closes the old dialog, because a key of the new screen may open another dialog.
   useLayoutEffect(() => {
     document.title = [route.id, titleOf(screen), 'Coffer'].filter(Boolean).join(' · ')
-    localStorage.setItem(KEPT_ADDRESS, linkTo(screen, route.id))
+    localStorage.setItem(KEPT_ADDRESS, linkTo(screen, route.id, route.filters))
     show(undefined)
   }, [screen, route.id])
   const View = SCREENS[screen]
@@ -181,6 +182,7 @@ async function start(): Promise<void> {
   // bookmarks. After the sign-in, the page shows the tenant or fork that this browser showed last.
   if (login !== undefined)
     history.replaceState(null, '', location.pathname + (localStorage.getItem(KEPT_ADDRESS) ?? ''))
+  render(<Loading isOn />, document.getElementById('page')!)
   const fault =
     login &&
     (await signIn(login).then(

@@ -117,11 +117,17 @@ export const Empty = ({ title, text, command, children }: EmptyProps) => (
   </div>
 )
 
-/** Tells screen readers that an answer has not come yet. */
+/** Tells screen readers that an answer has not come yet, and draws gray lines in its place. */
 export const Loading = ({ isOn }: { isOn: boolean }) => (
-  <p class="only-screen-reader" role="status">
-    {isOn && 'Loading'}
-  </p>
+  <div class={isOn ? 'skeleton' : ''}>
+    <p class="only-screen-reader" role="status">
+      {isOn && 'Loading …'}
+    </p>
+    {isOn &&
+      [60, 45, 70, 50, 65, 40].map((width) => (
+        <span key={width} aria-hidden="true" style={{ width: `${width}%` }} />
+      ))}
+  </div>
 )
 
 /** Shown if no row matches the search or the filters. */

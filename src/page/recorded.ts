@@ -1,3 +1,5 @@
+import type { RequestRecord } from '../framework/ports/control.js'
+
 /** Completes recorded bodies, which have descriptions such as `(16 characters)` in place of data. */
 export const SAMPLES: Record<string, unknown> = {
   card: { number: '4242424242424242', expiration_month: 12, expiration_year: 2040 },
@@ -29,8 +31,11 @@ const isIncomplete = (value: unknown): boolean =>
     value !== null &&
     Object.entries(value).some(([name, item]) => name === '…' || isIncomplete(item)))
 
-/** Completes a recorded body. Data is not recorded, so data of the example or made-up data replaces it. */
-export function refill(kept: unknown, example: unknown): unknown {
+/**
+ * Completes a recorded body. Data is not recorded, so data of the example or made-up data replaces it. `fill` replaces a value
+ * for which there is no sample.
+ */
+export function refill(kept: unknown, example: unknown, fill = markHidden): unknown {
   if (typeof kept !== 'object' || kept === null || Array.isArray(kept))
     return isHidden(kept) ? (example ?? {}) : kept
   const samples = (example ?? {}) as Record<string, unknown>
@@ -39,7 +44,82 @@ export function refill(kept: unknown, example: unknown): unknown {
   const entries = Object.entries(kept).flatMap(([name, value]) => {
     if (name === '…') return []
     const sample = name === 'data' ? ofData : samples[name]
-    return [[name, isIncomplete(value) ? (sample ?? markHidden(value)) : value]]
+    return [[name, isIncomplete(value) ? (sample ?? fill(value)) : value]]
   })
   return Object.fromEntries(entries)
+}
+
+type Failed = Pick<RequestRecord, 'status' | 'request' | 'answer' | 'query'>
+const MAX_FILLED = 20_000
+const MAX_ITEMS = 1000
+/** Values that these parameters accept. */
+const COUNTS = ['page', 'size', 'number', 'count']
+
+/**
+ * Returns body and query of a request that gets the same status. Data is not recorded: if a value was refused, a made-up value of
+ * its length and type replaces it, and otherwise sample data. `replaced`: the dotted names of these values.
+ */
+export function reproduce({ status, request, answer, query = [] }: Failed, example: unknown) {
+  const { errors = {} } = (typeof answer === 'object' && answer !== null ? answer : {}) as { errors?: object }
+  const wrong = Object.keys(errors)
+  const isWrong = (name: string) =>
+    status === 400 &&
+    wrong.some((each) => each === name || each.startsWith(`${name}.`) || each.startsWith(`${name}[`))
+  // If no error names a sent value, any value may be wrong.
+  const sentNames = [
+    ...query,
+    ...(typeof request === 'object' && request !== null ? Object.keys(request) : []),
+  ]
+  const isAnyWrong = status === 400 && !sentNames.some(isWrong)
+  const replaced = [...query, ...listHidden(request)]
+  const parameters = query.map((name) => {
+    const isCount = COUNTS.includes(name) && !isWrong(name) && !isAnyWrong
+    return `${encodeURIComponent(name)}=${isCount ? 1 : 'x'}`
+  })
+  const search = parameters.length === 0 ? '' : `?${parameters.join('&')}`
+  if (request === undefined) return { query: search, body: undefined, replaced }
+  if (typeof request === 'string' && isHidden(request) && status === 400)
+    return { query: search, body: String(fillIn(request)), replaced: ['the body'] }
+  const sample = refill(request, example, fillIn)
+  const body = status === 400 ? withWrong(request, sample, isWrong, isAnyWrong) : sample
+  return { query: search, body: JSON.stringify(body, undefined, 2), replaced }
+}
+
+/** Takes the refused properties from the recorded body, and the other properties from the sample. */
+function withWrong(kept: unknown, sample: unknown, isWrong: (name: string) => boolean, isAnyWrong: boolean) {
+  if (typeof kept !== 'object' || kept === null || Array.isArray(kept)) return fillIn(kept)
+  const samples = (sample ?? {}) as Record<string, unknown>
+  const entries = Object.entries(kept).map(([name, value]) => {
+    const isKept = isAnyWrong || isWrong(name) || !(name in samples)
+    return [name === '…' ? 'other' : name, isKept ? fillIn(value) : samples[name]]
+  })
+  return Object.fromEntries(entries)
+}
+
+/** Replaces each description of a hidden value by a made-up value of this type and length. */
+function fillIn(kept: unknown): unknown {
+  if (Array.isArray(kept)) return kept.map(fillIn)
+  if (typeof kept === 'object' && kept !== null) {
+    const entries = Object.entries(kept).map(([name, value]) => [
+      name === '…' ? 'other' : name,
+      fillIn(value),
+    ])
+    return Object.fromEntries(entries)
+  }
+  if (!isHidden(kept)) return kept
+  const [, kind = '', count = '0'] = /^\((array of|number|boolean|object)? ?(\d+)?/.exec(kept as string) ?? []
+  if (kind === 'number') return -1
+  if (kind === 'boolean') return true
+  if (kind === 'object') return {}
+  if (kind === 'array of') return Array(Math.min(Number(count), MAX_ITEMS)).fill('x')
+  return 'x'.repeat(Math.min(Number(count), MAX_FILLED))
+}
+
+/** The dotted names of values that were not recorded. */
+function listHidden(kept: unknown, name = ''): string[] {
+  if (isHidden(kept)) return [name === '' ? 'the body' : name]
+  if (typeof kept !== 'object' || kept === null) return []
+  return Object.entries(kept).flatMap(([key, value]) =>
+    listHidden(value, name === '' ? key : `${name}.${key}`),
+  )
 }

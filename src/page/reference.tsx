@@ -51,18 +51,20 @@ function listOperations(document: Document | undefined): Operation[] {
   )
 }
 
-const bodyOf = ({ requestBody }: Described) => {
+function bodyOf({ requestBody }: Described): { type?: string; schema?: Schema; example?: unknown } {
   const [type, { schema, example } = {}] = Object.entries(requestBody?.content ?? {})[0] ?? []
-  return type === undefined
-    ? undefined
-    : { type: type === '*/*' ? 'application/json' : type, schema, example }
+  return {
+    ...(type && { type: type === '*/*' ? 'application/json' : type }),
+    ...(schema && { schema }),
+    example,
+  }
 }
 
-/** Returns the media type and an example of the body of an operation such as `token create`. */
+/** Returns the path of an operation such as `token create`, and the media type, the schema and an example of its body. */
 export function useOperation(name: string | undefined) {
   const document = useContext(DocumentContext)
   const found = listOperations(document).find(({ operationId }) => operationId === name?.replaceAll(' ', '-'))
-  return found && bodyOf(found)
+  return found && { template: found.path, ...bodyOf(found) }
 }
 
 const GUIDES: Record<string, string> = {
@@ -119,7 +121,7 @@ function OperationDetail({ operation }: { operation: Operation }) {
   // Without a session, the page cannot send requests.
   const isAlone = useLive() === undefined
   const { method, path, summary, description, parameters, security } = operation
-  const { type, schema, example } = bodyOf(operation) ?? {}
+  const { type, schema, example } = bodyOf(operation)
   const body = type && JSON.stringify(example ?? {}, undefined, 2)
   const [call, setCall] = useState<Omit<Call, 'header'>>({ method, path, type, body })
   const inside = (place: string) => parameters.filter((each) => each.in === place)

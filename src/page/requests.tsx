@@ -3,21 +3,22 @@
  * as code.
  */
 
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { type Seen, useCallerOf, useLive, useRoute } from './api.js'
 import { Decisions, describeFailure, Why } from './decision.js'
 import { Button, Confirm, Copy, Tabs, useDialog } from './forms.js'
 import { useKeys } from './frame.js'
 import { Badge, Empty, Facts, Method, NoneFits, Status } from './parts.js'
 import { RunOfRequest } from './reactors.js'
-import { markHidden, refill } from './recorded.js'
+import { refill, reproduce } from './recorded.js'
 import { useOperation } from './reference.js'
-import { go, linkTo, linkToRequest, setFilter } from './route.js'
+import { createdBy, go, linkTo, linkToRequest, setFilter } from './route.js'
 import { Rows, useChosen } from './rows.js'
 import { LANGUAGES } from './samples.js'
 import { Detail, Filter, fits, Missing, Screen } from './screen.js'
 import { ComposeDialog, NOBODY } from './send.js'
 import { ApplicationLink, CodeTabs, countOf, formatJson, Json, Time } from './text.js'
+import { EntityLink, TimeLine, useIds } from './trail.js'
 
 const TELL_MS = 5000
 /**
@@ -30,20 +31,6 @@ const STATUSES: Record<string, RegExp> = { '2xx': /^2/, '4xx': /^4/, '5xx': /^[5
 const isFailed = ({ status }: Seen) => status === 0 || status >= 400
 const queryOf = ({ query = [] }: Seen) =>
   query.length === 0 ? '' : `?${query.map((name) => `${name}=…`).join('&')}`
-
-/** Short ids for the address: the beginning of the trace id. If a client repeats a trace id, a number is added. */
-function useIds(requests: readonly Seen[]): Map<Seen, string> {
-  return useMemo(() => {
-    const taken = new Set<string>()
-    const name = (request: Seen): [Seen, string] => {
-      const short = request.trace_id.slice(0, 8)
-      const id = taken.has(short) ? `${short}~${request.number}` : short
-      taken.add(id)
-      return [request, id]
-    }
-    return new Map(requests.toReversed().map(name))
-  }, [requests])
-}
 
 /** The ids in the bodies of a request, for example of the token that it created. */
 function idsOf({ request, answer }: Seen): string[] {
@@ -64,6 +51,11 @@ function useFound(requests: readonly Seen[]): Seen[] {
       (!application || application === callerOf(each)) &&
       fits(route, `${each.method} ${each.path} ${each.trace_id} ${each.operation} ${idsOf(each).join(' ')}`),
   )
+}
+
+function describeLive(lost: ReturnType<typeof useLive>['lost']): string {
+  if (lost === undefined) return 'Live'
+  return lost.isSignedOut ? 'Signed out' : 'Server stopped'
 }
 
 export function Requests() {
@@ -94,7 +86,7 @@ export function Requests() {
       <Button
         class={held || live.lost ? '' : 'live'}
         aria-pressed={held === undefined}
-        text={held ? `Paused, ${Math.max(0, waiting)} new` : 'Live'}
+        text={held ? `Paused, ${Math.max(0, waiting)} new` : describeLive(live.lost)}
         of={held ? ': continue' : ': pause'}
         act={hold}
       />
@@ -215,7 +207,8 @@ function NewRequests({ count }: { count: number }) {
 function NoRequest() {
   const { header } = useLive().session
   const body = '{"type":"token","data":"a secret"}'
-  const call = { method: 'POST', path: '/tokens', header, type: 'application/json', body }
+  const { origin } = location
+  const call = { origin, method: 'POST', path: '/tokens', header, type: 'application/json', body }
   const text = [
     'Requests of your tests appear here as they come. Point a client at ',
     <code key="address">{location.origin}</code>,
@@ -234,9 +227,9 @@ function Request({ request, id }: { request: Seen; id: string }) {
   const { session, sendRequest } = useLive()
   const show = useDialog()
   const { method, path, status, operation, application_id, answer } = request
-  const { example, type = 'application/json' } = useOperation(operation) ?? {}
+  const { example, template, type = 'application/json' } = useOperation(operation) ?? {}
   const body = request.request === undefined ? undefined : formatJson(refill(request.request, example))
-  const marked = request.request === undefined ? undefined : formatJson(markHidden(request.request))
+  const copied = reproduce(request, example)
   const target = path + queryOf(request)
   const [, reactor] = /^\/reactors\/([^/]+)\/react(?:-async)?$/.exec(path) ?? []
   const send = async () => {
@@ -257,6 +250,7 @@ function Request({ request, id }: { request: Seen; id: string }) {
         <Kept label="Answer" value={answer} />
       </>
     ),
+    'Time line': () => <TimeLine of={{ trace: request.trace_id }} current={id} />,
     Decision: () => <Decisions request={request} />,
     Request: () => [
       <Facts key="about" of={sent} />,
@@ -264,10 +258,21 @@ function Request({ request, id }: { request: Seen; id: string }) {
     ],
     Code: () => (
       <>
-        <CodeTabs call={{ method, path: target, header: session.header, type, body: marked }} />
-        {body !== undefined && (
+        <CodeTabs
+          call={{
+            method,
+            path: path + copied.query,
+            ...(request.key_state !== 'none' && { header: session.header }),
+            type,
+            body: copied.body,
+            operation,
+            template,
+          }}
+        />
+        {copied.replaced.length > 0 && (
           <p class="dim small">
-            Coffer records no data. Put values in place of <code>{'<…>'}</code>.
+            Coffer records no data. The code has made-up values in place of:{' '}
+            {copied.replaced.map((name) => [<mark key={name}>{name}</mark>, ' '])}
           </p>
         )}
       </>
@@ -288,7 +293,9 @@ function Request({ request, id }: { request: Seen; id: string }) {
 function About({ request }: { request: Seen }) {
   const { operation, destination, destination_status = '' } = request
   const described = operation && <a href={linkTo('reference', operation.replaceAll(' ', '-'))}>{operation}</a>
+  const [created] = request.status === 201 ? idsOf({ ...request, request: undefined }) : []
   const facts = {
+    Created: created && <EntityLink type={createdBy(operation)} id={created} />,
     Application: <ApplicationLink id={request.application_id} />,
     Operation: described ?? 'none',
     Time: <Time of={request.at} />,

@@ -18,6 +18,32 @@ export function linkTo(screen: string, id?: string, filters: Record<string, stri
 
 export const linkToRequest = (traceId: string) => linkTo('requests', traceId.slice(0, 8))
 
+/** By type of entity in the log: the screen that shows the entity. */
+const ENTITY_SCREENS: Record<string, string> = {
+  token: 'tokens',
+  card: 'tokens',
+  bank: 'tokens',
+  application: 'applications',
+  reactor: 'reactors',
+  threeds_session: '3ds',
+  proxy: 'proxies',
+  invitation: 'members',
+  member: 'members',
+  webhook: 'webhooks',
+}
+export const screenOf = (entityType: string): string | undefined => ENTITY_SCREENS[entityType]
+
+/** By the first word of an operation: the type of the entity that the operation creates. */
+const CREATED: Record<string, string> = {
+  token: 'token',
+  app: 'application',
+  reactor: 'reactor',
+  proxy: 'proxy',
+  '3ds': 'threeds_session',
+  webhook: 'webhook',
+}
+export const createdBy = (operation = ''): string => CREATED[operation.split(' ')[0]!] ?? ''
+
 const TITLES: Record<string, string> = { '3ds': '3-D Secure', access: 'Who sees what' }
 
 export const titleOf = (screen: string) => TITLES[screen] ?? screen[0]!.toUpperCase() + screen.slice(1)

@@ -59,12 +59,15 @@ export function Json({ value, ...rest }: Labelled & { value: unknown }) {
 /** Shows a call as code, in the language that the person chose last. */
 export function CodeTabs({ call }: { call: Call }) {
   const [kept, keep] = useKept('language', 'curl')
-  const language = LANGUAGES[kept] === undefined ? 'curl' : kept
-  const text = LANGUAGES[language]!(call)
+  const written = Object.entries(LANGUAGES).flatMap(([name, write]) => {
+    const text = write({ ...call, origin: location.origin })
+    return text === undefined ? [] : [[name, text] as const]
+  })
+  const [language, text] = written.find(([name]) => name === kept) ?? written[0]!
   return (
     <Code
-      label="The key comes from your environment"
-      tool={<Choose label="Language" of={Object.keys(LANGUAGES)} value={language} choose={keep} />}
+      label="The key comes from COFFER_API_KEY"
+      tool={<Choose label="Language" of={written.map(([name]) => name)} value={language} choose={keep} />}
       text={text}
       isCopied
     />

@@ -12,6 +12,7 @@ import { Rows, useChosen } from './rows.js'
 import { Detail, Filter, Missing, Screen } from './screen.js'
 import { ApplicationLink, CodeTabs, formatSpan, Json, Time } from './text.js'
 import { EditToken, NewToken } from './token-forms.js'
+import { TimeLine } from './trail.js'
 
 type Token = ResultOf<'token list'>['data'][number]
 
@@ -188,6 +189,7 @@ function TokenDetail({ token }: { token: Token }) {
         tabs={{
           Overview: () => <Overview token={token} />,
           'Who may read it': () => <Readers id={id} containers={containers.join(' ')} />,
+          'Time line': () => <TimeLine of={{ entity: id }} />,
           Code: () => <CodeTabs call={call} />,
         }}
       />

@@ -21,7 +21,8 @@ export interface Page {
   size: number
 }
 
-export type Search = Page & { where?: Condition }
+/** `isUncounted`: the log is read only until the page is full, and `total` is then the number of matches that were read. */
+export type Search = Page & { where?: Condition; isUncounted?: boolean }
 /** With `above`, the oldest match comes first. Without `above`, the newest match comes first. */
 export type SeekSearch = {
   size: number

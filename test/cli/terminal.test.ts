@@ -2,9 +2,10 @@ import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
 import { display, displayLines, fold, measureWidth, toJson, truncate } from '../../src/cli/output/display.js'
-import { pickFields, readField, toCsvCell, toCsvLine } from '../../src/cli/output/fields.js'
+import { pickFields, readField, toCsvCell } from '../../src/cli/output/fields.js'
 import { createProgress } from '../../src/cli/output/progress.js'
 import { detectTerminal, write } from '../../src/cli/output/terminal.js'
+import { toCsvLine } from '../../src/domain/text/spreadsheet.js'
 import { createOutput, createTerminal, type FakeTerminal } from './fake-process.js'
 
 interface Parts {

@@ -328,8 +328,10 @@ t.test(
     await detail.getByRole('link', { name: 'Its requests' }).click()
     await row('POST').click()
     await detail.getByRole('tab', { name: 'Code' }).click()
-    await detail.getByText('"number": "<16 characters>"').waitFor()
     await detail.getByText('Coffer records no data').waitFor()
+    await detail.locator('mark', { hasText: 'data.number' }).waitFor()
+    await detail.getByLabel('Language').selectOption('coffer')
+    await detail.getByText(`coffer token create --url '${server.url}' --file -`).waitFor()
     for (const [text, shown] of Object.entries({
       4242: 'card-visa',
       VISA: 'card-visa',
@@ -360,6 +362,112 @@ t.test(
     await checkPage(t, page, 'log on a phone')
     t.notOk(SECRETS.exec(told.join('\n')), 'no response of the server has plaintext')
     t.same(complaints, [])
+  },
+)
+
+t.test(
+  'a time line links a request, its token, log records and deliveries, and the log is filtered by date and exported',
+  { ...needsChromium, timeout: 300_000 },
+  async (t) => {
+    const { server, page, complaints, told } = await open(t, seed)
+    const hook = { name: 'billing', url: 'https://hooks.example/', events: ['token.created'] }
+    await server.ask('webhook create', hook)
+    const name = '=cmd()'
+    const { key } = await server.ask('app create', { name, type: 'private', permissions: ['token:create'] })
+    const created = await fetch(`${server.url}/tokens`, {
+      method: 'POST',
+      headers: { 'svc-api-key': key!, 'content-type': 'application/json' },
+      body: JSON.stringify({ id: 'traced', type: 'token', data: MARK }),
+    })
+    t.equal(created.status, 201)
+    await signIn(server, page)
+    const detail = page.locator('.detail')
+    await page.getByRole('row').filter({ hasText: 'POST' }).click()
+    await detail.getByRole('link', { name: 'traced' }).waitFor()
+    await detail.getByRole('tab', { name: 'Time line' }).click()
+    const line = detail.getByRole('list', { name: 'Time line' })
+    await line.getByText('token.created').waitFor()
+    t.match(
+      await line.innerText(),
+      /Request\s+POST \/tokens 201[\s\S]*Log\s+=cmd\(\): Token created traced[\s\S]*Delivery\s+token.created to billing waiting/,
+    )
+    t.match(await line.locator('[aria-current]').innerText(), 'POST /tokens')
+    await checkPage(t, page, 'time line of a request')
+
+    await line.getByRole('link', { name: 'token.created' }).click()
+    await detail.getByRole('heading', { name: 'token.created' }).waitFor()
+    await line.locator('[aria-current]', { hasText: 'token.created' }).waitFor()
+    await checkPage(t, page, 'delivery')
+    await line.getByRole('link', { name: 'Token created' }).click()
+    await detail.getByRole('heading', { name: 'Token created' }).waitFor()
+    await line.locator('[aria-current]', { hasText: 'Token created' }).waitFor()
+    await checkPage(t, page, 'log record')
+    await line.getByRole('link', { name: 'traced' }).click()
+    await page.getByRole('heading', { name: 'Tokens', level: 1 }).waitFor()
+    await detail.getByRole('tab', { name: 'Time line' }).click()
+    await line.getByRole('link', { name: 'POST /tokens' }).click()
+    await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()
+    await detail.getByRole('heading', { name: '/tokens' }).waitFor()
+
+    await show(page, 'log', 'Log')
+    const row = page.getByRole('row').filter({ hasText: 'Token created' })
+    await row.first().waitFor()
+    await page.getByLabel('To (UTC)').fill('2020-01-01T00:00')
+    await page.getByText('No record matches the filters').waitFor()
+    await page.getByRole('link', { name: 'Reset filters' }).click()
+    await page.getByLabel('From (UTC)').fill('2020-01-01T00:00')
+    await page.getByLabel('Find in Log').fill('traced')
+    await page.locator('table[aria-rowcount="2"]').waitFor()
+    const save = async (name: string) => {
+      const [file] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name }).click(),
+      ])
+      return readFileSync(await file.path(), 'utf8')
+    }
+    const csv = await save('Export CSV')
+    t.match(
+      csv,
+      /^"created_at","actor",.*\r\n"20[^"]*","'=cmd\(\)","application",.*"traced","Token created",/,
+    )
+    t.equal(csv.trim().split('\r\n').length, 2, 'the filters apply to the export')
+    await page.getByText('Exported 1 record.').waitFor()
+    const [record] = JSON.parse(await save('Export JSON')) as object[]
+    t.match(record, { entity_id: 'traced', message: 'Token created', actor: '=cmd()' })
+    await page.setViewportSize({ width: 390, height: 844 })
+    await checkPage(t, page, 'filters of the log on a phone')
+    await page.emulateMedia({ forcedColors: 'active' })
+    await show(page, `requests/${created.headers.get('svc-trace-id')!.slice(0, 8)}`, 'Requests')
+    await detail.getByRole('tab', { name: 'Time line' }).click()
+    const style = `getComputedStyle(document.querySelector('.trail [aria-current]')).outlineStyle`
+    t.equal(await page.evaluate(style), 'solid', 'forced colours show the current item')
+    t.notOk(new RegExp(MARK).exec(told.join('\n')), 'no response of the server has plaintext')
+    t.same(complaints, [])
+
+    await server.stop()
+    await page.getByRole('button', { name: /^Server stopped/ }).waitFor()
+    t.equal(await page.locator('.live').count(), 0, 'nothing is shown as live')
+  },
+)
+
+t.test(
+  'on a slow network the page shows a skeleton, and a screen reader is told once that it loads',
+  { ...needsChromium, timeout: 120_000 },
+  async (t) => {
+    const { server, page } = await open(t, seed)
+    await signIn(server, page)
+    const held: (() => void)[] = []
+    await page.route('**/_dashboard/ask', async (route) => {
+      if (/"log":/.test(route.request().postData() ?? '')) await new Promise<void>((go) => held.push(go))
+      await route.continue()
+    })
+    await show(page, 'log', 'Log')
+    await page.locator('.list .skeleton').waitFor()
+    t.equal(await page.locator('[role=status]', { hasText: 'Loading' }).count(), 1)
+    while (held.length === 0) await page.waitForTimeout(20)
+    for (const go of held.splice(0)) go()
+    await page.getByRole('row').filter({ hasText: 'Token created' }).first().waitFor()
+    t.equal(await page.locator('.skeleton').count(), 0)
   },
 )
 

@@ -57,6 +57,7 @@ function field(): fc.Arbitrary<Condition> {
     value('type_entity', ['token:entity-1', 'tenant:entity-1', 'token:entity-7']),
     value('operation', OPERATIONS),
     value('transform', ['reveal', 'mask']),
+    fc.integer({ min: 0, max: 60 }).map((number) => ({ field: 'trace', value: `trace ${number}` })),
   )
 }
 
@@ -81,6 +82,7 @@ function meets(record: LogRecord, where: Condition): boolean {
     type_entity: `${group}:${record.entity_id}`,
     operation: record.operation,
     transform: record.transform,
+    trace: record.trace_id,
   }
   return values[field] === value
 }
@@ -92,7 +94,8 @@ function makeRecords(time: number, count: number, spread: number, serial: number
     return logRecord(id(number % spread), time, {
       entity_type: TYPES[(serial + index) % TYPES.length]!,
       operation: OPERATIONS[number % OPERATIONS.length]!,
-      trace_id: `trace ${serial + index}`,
+      // Records of one request share its trace id.
+      trace_id: `trace ${Math.floor((serial + index) / 5)}`,
       ...(number % 4 === 0 ? { transform: 'reveal' as const } : {}),
       ...(number % 4 === 1 ? { transform: 'mask' as const } : {}),
     })
@@ -342,6 +345,49 @@ async function putBack({ read, put, save }: Tools): Promise<void> {
   await put(await read<LogBlockRecord>(block(0)))
   await restore()
 }
+
+// ---------------------------------------------------------------- by trace id
+
+t.test('a search by trace id opens only a few of 100,000 records', { timeout: 300_000 }, async (t) => {
+  const opened = { rows: 0 }
+  const vault = await openInMemory(1, (engine) => {
+    const read = engine.read.bind(engine)
+    engine.read = (work) =>
+      read((reader) => {
+        const seek: typeof reader.seek = async (query) => {
+          const rows = await reader.seek(query)
+          opened.rows += rows.length
+          return rows
+        }
+        const counting = new Proxy(reader, {
+          get: (target, name) => {
+            const member: unknown = name === 'seek' ? seek : Reflect.get(target, name)
+            return typeof member === 'function' ? member.bind(target) : member
+          },
+        })
+        return work(counting)
+      })
+  })
+  const often = 'the trace id that a client repeats'
+  for (let first = 0; first < 100_000; first += 5000) {
+    const records = Array.from({ length: 5000 }, (_, at) =>
+      logRecord(id(first + at), vault.clock(), { trace_id: at % 2 === 0 ? often : `trace ${first + at}` }),
+    )
+    await append(vault, records, { durability: 'soon' })
+  }
+  const find = async (trace: string) => {
+    opened.rows = 0
+    const where = { field: 'trace', value: trace }
+    const query = { where, page: 1, size: 100, isUncounted: true }
+    return vault.store.read((reader) => reader.find('log', 1, query))
+  }
+  t.match(await find('trace 50001'), { records: [{ entity_id: id(50_001) }], total: 1 })
+  t.equal(opened.rows, 1, 'one block')
+  t.equal((await find(often)).records.length, 100)
+  t.ok(opened.rows <= 16, `${opened.rows} blocks, although 50,000 records have this trace id`)
+  t.same((await find('none')).records, [])
+  t.equal(opened.rows, 0)
+})
 
 // ---------------------------------------------------------------- durability
 

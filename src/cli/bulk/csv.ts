@@ -3,11 +3,11 @@ import { Readable } from 'node:stream'
 import { MAX_JSON_DEPTH, parseJson } from '../../domain/json/json.js'
 import { suggestName } from '../../domain/text/nearest.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
+import { restore } from '../../domain/text/spreadsheet.js'
 import { CofferError, usage } from '../../errors.js'
 import { createAttributes, tokenOutput } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/flags.js'
 import { display } from '../output/display.js'
-import { restore } from '../output/fields.js'
 import { MASKED, type Row, refuseMasked } from './rows.js'
 
 const MAX_BYTES = 1024 * 1024

@@ -1,4 +1,5 @@
 import { isObject } from '../../domain/json/json.js'
+import { neutralize, toCsvLine } from '../../domain/text/spreadsheet.js'
 import { usage } from '../../errors.js'
 import type { List } from '../../framework/page.js'
 import type { Format } from '../../global-flags.js'
@@ -49,25 +50,6 @@ function findKey(value: Record<string, unknown>, path: string): string | undefin
     if (Object.hasOwn(value, key)) return key
   }
   return undefined
-}
-
-export function toCsvLine(cells: readonly string[]): string {
-  return cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(',')
-}
-
-/**
- * The start of a spreadsheet formula, also in full-width characters. Apostrophes before it match too, so that `restore`
- * gives back exactly the original text.
- */
-const FORMULA_START = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
-
-/** Puts an apostrophe before text that looks like a formula, so that a spreadsheet does not evaluate it. */
-export function neutralize(text: string): string {
-  return FORMULA_START.test(text) ? `'${text}` : text
-}
-
-export function restore(text: string): string {
-  return text.startsWith("'") && FORMULA_START.test(text) ? text.slice(1) : text
 }
 
 /** The text of a cell. A number is not changed, because no spreadsheet evaluates `-5`. */

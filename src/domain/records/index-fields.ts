@@ -32,29 +32,35 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
     listFields({ nonce, application, authorizer: authorized?.by }),
   answer: ({ subjects }) =>
     subjects.slice(0, SUBJECTS_OF_ROW).map(({ kind, id }) => ({ field: kind, value: id })),
-  mail: ({ invitation_id: invitation, state, due_at }) =>
-    listFields({ invitation, state, due: state === 'waiting' ? due_at && minuteOf(due_at) : undefined }),
-  delivery: ({ webhook_id: webhook, state, due_at }) =>
-    listFields({ webhook, state, due: state === 'waiting' ? due_at && minuteOf(due_at) : undefined }),
+  mail: ({ invitation_id: invitation, state, due_at, trace_id: trace }) =>
+    listFields({
+      invitation,
+      state,
+      trace,
+      due: state === 'waiting' ? due_at && minuteOf(due_at) : undefined,
+    }),
+  delivery: ({ webhook_id: webhook, state, due_at, event: { trace_id: trace } }) =>
+    listFields({ webhook, state, trace, due: state === 'waiting' ? due_at && minuteOf(due_at) : undefined }),
   account_updater_job: (record) => {
     if ('job_id' in record) return []
-    const { state, due_at } = record
-    return listFields({ entity: 'job', state, due: due_at && minuteOf(due_at) })
+    const { state, due_at, trace_id: trace } = record
+    return listFields({ entity: 'job', state, trace, due: due_at && minuteOf(due_at) })
   },
   network_token: ({ fingerprint: card, state, due_at }) =>
     listFields({ card, state, due: due_at && minuteOf(due_at) }),
   waiting_batch: (waiting) => [
-    { field: 'webhook', value: waiting.webhook_id },
+    ...listFields({ webhook: waiting.webhook_id, trace: waiting.trace_id }),
     ...countValues(waiting).map((value) => ({ field: 'count', value })),
   ],
   reactor: ({ formula_id: formula, application_id: application }) => listFields({ formula, application }),
   proxy: ({ request_reactor_id: request, response_reactor_id: response }) =>
     [...new Set([request, response])].flatMap((reactor) => listFields({ reactor })),
-  reactor_log: ({ reactor_id: reactor }) => listFields({ reactor }),
+  reactor_log: ({ reactor_id: reactor, trace_id: trace }) => listFields({ reactor, trace }),
   reactor_result: ({ reactor_id: reactor }) => listFields({ reactor }),
   threeds_place: ({ tenant }) => listFields({ tenant: String(tenant) }),
   wallet_certificate: ({ merchant_id: merchant }) => listFields({ merchant }),
-  callback: ({ reactor_id: reactor, state, due_at }) => listFields({ reactor, state, due: minuteOf(due_at) }),
+  callback: ({ reactor_id: reactor, state, due_at, trace_id: trace }) =>
+    listFields({ reactor, state, trace, due: minuteOf(due_at) }),
   log_block: (record) => ('items' in record ? blockFields(record) : []),
 }
 
@@ -136,5 +142,6 @@ function blockFields({ id, shapes, items }: LogBlockRecord): IndexField[] {
   const fields = [logField(chain, 'block', '')]
   for (const type of new Set(shapes.map((shape) => shape[3]))) fields.push(logField(chain, 'type', type))
   for (const entity of new Set(items.map((item) => item[2]))) fields.push(logField(chain, 'entity', entity))
+  for (const trace of new Set(items.map((item) => item[3]))) fields.push(logField(chain, 'trace', trace))
   return fields
 }

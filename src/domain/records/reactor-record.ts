@@ -71,4 +71,6 @@ export interface CallbackRecord {
   created_at: string
   /** The record expires at this time, in ms since the epoch. */
   expires: number
+  /** Absent if an earlier version wrote the record. */
+  trace_id?: string
 }

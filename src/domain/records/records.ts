@@ -98,6 +98,9 @@ export const KINDS = {
 
 export type Kind = keyof typeof KINDS
 
+/** The trace id of the request that caused a record. Earlier versions stored no trace id in records of these kinds. */
+export type TraceId = string
+
 /** The secret keys of a tenant, base64. No other record has these keys, so removing the record destroys them. */
 export type TenantKeyBytes = Record<'data' | 'index' | 'fingerprint', string>
 
@@ -201,6 +204,7 @@ export interface MailRecord {
   server?: string
   created_at: string
   sent_at?: string
+  trace_id?: TraceId
 }
 
 export interface ApplicationRecord extends TenantEntity {
@@ -354,6 +358,7 @@ export interface WaitingBatchRecord {
   /** The waiting events in their order, as indexes in `events` of the batch. */
   places: number[]
   created_at: string
+  trace_id?: TraceId
 }
 
 /** An event for one webhook. `dropped`: the webhook was disabled while the event waited. */

@@ -37,6 +37,8 @@ export interface UpdaterJobRecord extends TenantEntity {
   errors?: string[] | undefined
   /** When the job was completed. The download works for an hour from then on. */
   completed_at?: string | undefined
+  /** The trace id of the request that created the job. Absent if an earlier version wrote the record. */
+  trace_id?: string
 }
 
 /** A part of a file of a job: the uploaded file as a whole, or the rows of the result that one unit of work wrote. */

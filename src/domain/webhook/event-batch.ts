@@ -53,7 +53,7 @@ export function formBatches(
 
 function formWaiting(
   part: readonly SubscribedEvent[],
-  { id: batch_id, created_at }: EventBatchRecord,
+  { id: batch_id, created_at, trace_id }: EventBatchRecord,
   createUuid: () => string,
 ): WaitingBatchRecord[] {
   const ofWebhooks = new Map<string, number[]>()
@@ -64,7 +64,7 @@ function formWaiting(
       else places.push(place)
     }
   return [...ofWebhooks].map(([webhook_id, places]) => {
-    return { id: batchId(createUuid()), webhook_id, batch_id, places, created_at }
+    return { id: batchId(createUuid()), webhook_id, batch_id, places, created_at, trace_id }
   })
 }
 

@@ -42,12 +42,12 @@ export async function mailLink(
   const secret = randomSecret(context.random)
   const id = await context.hashSecret(secret)
   await store.insert('link', 0, { id, tenant: caller.tenant, invitation_id }, { fresh: true })
-  const mail = { secret, invitation_id, to: email, link_expires_at: expires_at }
+  const mail = { secret, invitation_id, to: email, link_expires_at: expires_at, trace_id: context.traceId }
   context.enqueue([await addMail(context, caller.tenant, mail)])
   return id
 }
 
-type Facts = Pick<MailRecord, 'secret' | 'invitation_id' | 'to' | 'link_expires_at' | 'webhook'>
+type Facts = Pick<MailRecord, 'secret' | 'invitation_id' | 'to' | 'link_expires_at' | 'webhook' | 'trace_id'>
 
 /** Returns the deliveries that must be enqueued after the commit. */
 export async function addMail({ store, createUuid }: EventTools, tenant: number, facts: Facts) {

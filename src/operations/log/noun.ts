@@ -4,30 +4,33 @@ import { collect, refuseErrors } from '../../domain/property-errors.js'
 import { ENTITY_TYPES } from '../../domain/records/log-record.js'
 import type { LogRecord } from '../../domain/records/records.js'
 import type { PropertyErrors } from '../../errors.js'
+import type { Session } from '../../framework/context.js'
 import { owner, requires } from '../../framework/declaration.js'
 import { readList } from '../../framework/list.js'
 import { detached, list, query } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
-import { type List, listOutput, newestInput, pageInput } from '../../framework/page.js'
+import { type List, listOutput, newestInput, type PageRequest, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, inputSchema, onlyOf, textOf } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 
 const { arrayOf, boolean, component, count, date, enumOf, object, text, uuid } = output
 
+const logProperties = {
+  id: uuid,
+  tenant_id: uuid,
+  'actor_id?': text,
+  'actor_type?': enumOf('application', 'user', 'system'),
+  entity_type: text,
+  entity_id: text,
+  operation: enumOf('create', 'read', 'update', 'delete', 'use', 'react'),
+  message: text,
+  created_at: date,
+} as const
+
 const logOutput = component(
   'Log',
   ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
-  {
-    id: uuid,
-    tenant_id: uuid,
-    'actor_id?': text,
-    'actor_type?': enumOf('application', 'user', 'system'),
-    entity_type: text,
-    entity_id: text,
-    operation: enumOf('create', 'read', 'update', 'delete', 'use', 'react'),
-    message: text,
-    created_at: date,
-  },
+  logProperties,
 )
 const LARGEST_PAGE = 10_000
 
@@ -46,12 +49,28 @@ const filters = {
 
 type LogFilters = Infer<{ type: 'object'; properties: typeof filters }>
 
-const listLogs = list({
+const logList = {
   name: 'log list',
   summary: 'List log records, newest first.',
   access: requires('log:read'),
-  route: 'GET /logs',
   input: inputSchema([], { ...filters, ...pageInput(LARGEST_PAGE) }),
+  check: dateConditions,
+} as const
+
+function findLogs<T>(
+  session: Session,
+  input: LogFilters & PageRequest,
+  dates: Condition[],
+  view: (record: LogRecord) => T,
+) {
+  const and = [...entityConditions(input), ...dates]
+  const where = async () => (and.length === 0 ? undefined : { and })
+  return readList(session, { kind: 'log', where, show: (_, record) => view(record) }, input)
+}
+
+const listLogs = list({
+  ...logList,
+  route: 'GET /logs',
   output: listOutput(logOutput),
   cli: { positionals: ['entity_id'] },
   examples: [
@@ -59,12 +78,16 @@ const listLogs = list({
     'coffer log list card-1',
     'coffer log list --entity-type token --start-date 24h',
   ],
-  check: dateConditions,
-  run(session, input, dates) {
-    const and = [...entityConditions(input), ...dates]
-    const where = async () => (and.length === 0 ? undefined : { and })
-    return readList(session, { kind: 'log', where, show: (_, record) => viewLog(record) }, input)
-  },
+  run: (session, input, dates) => findLogs(session, input, dates, viewLog),
+})
+
+/** For the dashboard. This list is no operation of an interface, because log records of the API have no trace id. */
+export const listTracedLogs = list({
+  ...logList,
+  output: listOutput(object({ ...logProperties, trace_id: text })),
+  examples: [],
+  run: (session, input, dates) =>
+    findLogs(session, input, dates, ({ transform: _, ...record }: LogRecord) => record),
 })
 
 const listEntityTypes = query({

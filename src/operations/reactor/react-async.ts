@@ -285,7 +285,8 @@ function sendCallback(
     const { content_type, body } = toMessage(answer, traceId)
     const cards = [...given, ...(await findCards(store, tenant, tryJson(body)))]
     const expires = endOf(context, body, cards)
-    const fresh = { state: 'waiting', attempts: 0, due_at: date, created_at: date, expires } as const
+    const times = { due_at: date, created_at: date, expires }
+    const fresh = { state: 'waiting', attempts: 0, trace_id: traceId, ...times } as const
     const message = { content_type, body: withoutRunKeys(body) }
     const record: CallbackRecord = { id, reactor_id: reactor, url, ...message, ...fresh }
     await store.insert('callback', tenant, record, { expires, fresh: true })

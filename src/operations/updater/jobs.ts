@@ -65,6 +65,7 @@ export const createJob = change({
       results: {},
       created_by: caller.actor.id,
       created_at: context.date,
+      trace_id: context.traceId,
     }
     await store.insert(JOB, caller.tenant, job, { fresh: true, expires })
     context.audit.record(JOB, job.id, undefined, undefined, job)

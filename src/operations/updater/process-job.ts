@@ -51,7 +51,7 @@ export async function processJob(work: Work): Promise<void> {
   const header = job.fault ?? readHeader(text)
   const actor = { type: job.actor_type, id: job.created_by }
   const caller: Caller = { tenant, actor, ...ALL_RIGHTS, ...(job.no_reveal && { isNoReveal: true }) }
-  const traceId = host.createUuid()
+  const traceId = job.trace_id ?? host.createUuid()
   const about = { host, caller, definition: createJob, traceId, generation, limits: LOCAL_LIMITS }
   const step = (context: Context) =>
     typeof header === 'string' ? fail(context, id, header) : processRows(context, work, text, header)

@@ -5,10 +5,14 @@ import type { StoreWriter } from '../../storage/store.js'
 import { addMail } from '../invite/mail.js'
 
 /**
- * Disables a webhook after an event could not be sent to it. Returns the deliveries that must be enqueued
- * after the commit.
+ * Disables a webhook after an event could not be sent to it. `trace_id`: the trace id of this event. Returns the
+ * deliveries that must be enqueued after the commit.
  */
-export async function disableWebhook(tools: EventTools, tenant: number, id: string): Promise<Waiting[]> {
+export async function disableWebhook(
+  tools: EventTools,
+  tenant: number,
+  { id, trace_id }: { id: string; trace_id: string },
+): Promise<Waiting[]> {
   const { store } = tools
   const before = await store.get('webhook', tenant, id)
   if (before?.status !== 'enabled') return []
@@ -16,7 +20,7 @@ export async function disableWebhook(tools: EventTools, tenant: number, id: stri
   await store.replace('webhook', tenant, record)
   await subscribe(store, tenant, record)
   const { notify_email: to, name, url } = record
-  return to === undefined ? [] : [await addMail(tools, tenant, { to, webhook: { name, url } })]
+  return to === undefined ? [] : [await addMail(tools, tenant, { to, webhook: { name, url }, trace_id })]
 }
 
 /**

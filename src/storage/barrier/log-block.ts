@@ -92,8 +92,9 @@ export function toRecord({ time, shape, entity_id, trace_id, id: packed }: LogLi
 
 export interface LogFilter {
   matches(line: LogLine): boolean
-  /** A log record matches only if it has this entity and one of these types, and is not older than `from`. */
+  /** A log record matches only if it has this entity, this trace id and one of these types, and is not older than `from`. */
   entity?: string
+  trace?: string
   types?: readonly string[]
   from?: number
   isAll: boolean
@@ -109,6 +110,7 @@ const groupOf = (type: string) => (TOKENS.includes(type) ? 'token' : type)
 /** The fields that a query may name. `class` is the type, except that cards and banks also have the class `token`. */
 const VALUES: Readonly<Record<string, (line: LogLine) => string | null>> = {
   entity: ({ entity_id }) => entity_id,
+  trace: ({ trace_id }) => trace_id,
   type: ({ shape }) => shape[3],
   class: ({ shape }) => groupOf(shape[3]),
   type_entity: ({ shape, entity_id }) => `${groupOf(shape[3])}:${entity_id}`,
@@ -132,6 +134,7 @@ export function toFilter(where: Condition | undefined): LogFilter {
     filter.isByType = false
     if ('range' in part) filter.from = Math.max(filter.from ?? 0, part.from ?? 0)
     else if (part.field === 'entity') filter.entity = part.value
+    else if (part.field === 'trace') filter.trace = part.value
     else if (part.field === 'type_entity') filter.entity = part.value.slice(part.value.indexOf(':') + 1)
   }
   return filter

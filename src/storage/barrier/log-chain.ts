@@ -224,12 +224,13 @@ export class LogChain {
     return isWhole ? found : { ...found, brokenAt: at }
   }
 
-  #blocksFor({ entity, types, from }: LogFilter): Where {
+  #blocksFor({ entity, trace, types, from }: LogFilter): Where {
     const keyOf = (field: string, value: string) => ({
       key: sealing.digestKey(this.#log.keys, 'log_block', logField(this.#number, field, value)),
     })
     const some = types === undefined ? keyOf('block', '') : { or: types.map((type) => keyOf('type', type)) }
-    const which = entity === undefined ? some : keyOf('entity', entity)
+    const about = entity === undefined ? some : keyOf('entity', entity)
+    const which = trace === undefined ? about : keyOf('trace', trace)
     return from === undefined ? which : { and: [which, { range: 'modified', from }] }
   }
 

@@ -2,7 +2,7 @@ import type { TakenBatches } from '../../domain/records/log-record.js'
 import type { LogRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import { type EngineWriter, LOG_ROWS } from '../engine.js'
-import type { Condition, LogCheck, LogPart, LogPosition, Page } from '../store.js'
+import type { LogCheck, LogPart, LogPosition, Search } from '../store.js'
 import { type LogFilter, type LogLine, toFilter, toRecord } from './log-block.js'
 import { countOf, FIRST_CHAIN, LogChain, type LogContext } from './log-chain.js'
 import { digestAll } from './sealing.js'
@@ -63,7 +63,7 @@ export class Log {
     return heads.flatMap((head) => head?.taken ?? [])
   }
 
-  async find({ where, page, size }: Page & { where?: Condition }) {
+  async find({ where, page, size, isUncounted = false }: Search) {
     const filter = toFilter(where)
     const pending = (await this.#readPending()).lines.filter(filter.matches)
     const total = await this.#countMatches(filter, pending.length)
@@ -76,7 +76,7 @@ export class Log {
     const sources = this.#chains.map((chain) => chain.find(filter, Math.max(0, passed - pending.length)))
     // In an engine that one process uses, pending entries are newer than the chain, even if the clock went back.
     const all = this.#isListed ? [concat(newest), ...sources] : [concat(newest, sources[0])]
-    return mergePage(all, { skip: skip - passed, size, total })
+    return mergePage(all, { skip: skip - passed, size, total, isUncounted })
   }
 
   /** Verifies every chain, and checks that no chain is missing and that no row exists outside of the chains. */
@@ -154,10 +154,12 @@ function nextTime({ lines, low }: Stream): number {
   return Math.min(low, lines.at(-1)!.time)
 }
 
-/** Merges sources by time. Without `total`, reads all sources to the end to count the matches. */
+type Merge = { skip: number; size: number; total: number | undefined; isUncounted: boolean }
+
+/** Merges sources by time. Without `total`, reads all sources to the end to count the matches, unless `isUncounted`. */
 async function mergePage(
   sources: readonly Source[],
-  { skip, size, total }: { skip: number; size: number; total: number | undefined },
+  { skip, size, total, isUncounted }: Merge,
 ): Promise<{ records: LogRecord[]; total: number }> {
   const live = new Set<Stream>()
   for (const source of sources) {
@@ -174,6 +176,7 @@ async function mergePage(
     if (!(await hasLine(next))) live.delete(next)
   }
   if (total !== undefined) return { records, total }
+  if (isUncounted) return { records, total: passed }
   for (const { source, lines } of live) {
     passed += lines.length
     for await (const more of source) passed += more.length

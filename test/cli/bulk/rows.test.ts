@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { readCsv } from '../../../src/cli/bulk/csv.js'
 import { decodeChunks, type Row, readRows } from '../../../src/cli/bulk/rows.js'
-import { neutralize, restore, toCsvLine } from '../../../src/cli/output/fields.js'
+import { neutralize, restore, toCsvLine } from '../../../src/domain/text/spreadsheet.js'
 
 /** Yields the bytes of a text in chunks of these sizes. */
 async function* cut(text: string, sizes: readonly number[]): AsyncGenerator<Uint8Array> {

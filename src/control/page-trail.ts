@@ -1,0 +1,205 @@
+/**
+ * The time line of the dashboard: everything in the vault that has one trace id. A look-up in an index finds each part, so the
+ * cost depends on the number of shown items, and not on the size of the log.
+ */
+import { isObject } from '../domain/json/json.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
+import type { DeliveryRecord, Kind, LogRecord, RecordOf } from '../domain/records/records.js'
+import { invalid } from '../errors.js'
+import type { List } from '../framework/page.js'
+import { listTracedLogs } from '../operations/log/noun.js'
+import { readDeliveries } from '../operations/webhook/waiting.js'
+import type { Condition, StoreReader } from '../storage/store.js'
+import { performUndone } from './page-work.js'
+import type { Place } from './place.js'
+
+/** The time line shows at most this many log records, and this many records of each other kind. The newest are shown. */
+const MOST = 100
+/** The time line of a token shows the deliveries of this many requests. The newest are shown. */
+const MOST_TRACES = 20
+const MAX_LENGTH = 400
+
+/** Something that has the trace id. `at`: ISO 8601. */
+interface Common<K extends string> {
+  kind: K
+  id: string
+  at: string
+  trace_id: string
+}
+
+export type TrailItem =
+  | (Common<'log'> & Pick<LogRecord, 'message' | 'operation' | 'entity_type' | 'entity_id'> & Actor)
+  | (Common<'delivery'> & {
+      webhook_id: string
+      webhook?: string
+      type: string
+      state: DeliveryRecord['state']
+      attempts: number
+      status?: number
+      failure?: string
+    })
+  | (Common<'mail'> & { to: string; state: string })
+  | (Common<'run'> & { reactor_id: string; outcome: string; status: number })
+  | (Common<'callback'> & { reactor_id: string; attempts: number })
+  | (Common<'job'> & { status: string })
+
+type Actor = Pick<LogRecord, 'actor_id' | 'actor_type'>
+
+/** Oldest first. `isCut`: older items were left out. */
+export interface Trail {
+  items: TrailItem[]
+  isCut: boolean
+}
+
+/**
+ * Reads the time line of a trace id. With `entity`, reads the log of this entity instead, and the deliveries of its events.
+ * @throws CofferError `validation`
+ */
+export async function readTrail(
+  { control: { app, lock }, tenant }: Place,
+  { trace, entity }: Record<string, unknown>,
+): Promise<Trail> {
+  const value = trace ?? entity
+  if (typeof value !== 'string' || value === '' || value.length > MAX_LENGTH)
+    throw invalid('trace', `needs 1 to ${MAX_LENGTH} characters`)
+  return lock.shared(async () => {
+    const { number } = await app.tenant(tenant)
+    return app.store.read((reader) =>
+      trace === undefined ? readOfEntity(reader, number, value) : readOfTrace(reader, number, value),
+    )
+  })
+}
+
+async function readOfTrace(reader: StoreReader, tenant: number, trace: string): Promise<Trail> {
+  const { logs, isCut } = await findLogs(reader, tenant, { field: 'trace', value: trace })
+  return { items: inOrder([...logs.map(viewLog), ...(await readOthers(reader, tenant, trace))]), isCut }
+}
+
+async function readOfEntity(reader: StoreReader, tenant: number, entity: string): Promise<Trail> {
+  const { logs, isCut } = await findLogs(reader, tenant, { field: 'entity', value: entity })
+  const items = logs.map(viewLog)
+  const traces = [...new Set(logs.map(({ trace_id }) => trace_id))].slice(0, MOST_TRACES)
+  for (const trace of traces) {
+    const deliveries = (await readDeliveriesOf(reader, tenant, trace)).filter(isAbout(entity))
+    items.push(...(await nameWebhooks(reader, tenant, deliveries.slice(0, MOST))))
+  }
+  return { items: inOrder(items), isCut }
+}
+
+/** Newest first. */
+async function findLogs(reader: StoreReader, tenant: number, where: Condition) {
+  const query = { where, page: 1, size: MOST + 1, isUncounted: true }
+  const { records } = await reader.find('log', tenant, query)
+  return { logs: records.slice(0, MOST), isCut: records.length > MOST }
+}
+
+export type TracedLogs = List<Omit<LogRecord, 'transform'>>
+
+/**
+ * Lists log records like `log list`, with their trace ids. The audit log does not record this read.
+ * @throws CofferError like `log list`
+ */
+export async function readLog(place: Place, input: Record<string, unknown>): Promise<TracedLogs> {
+  const { result } = await place.control.lock.shared(() => performUndone(place, listTracedLogs, input))
+  return result as TracedLogs
+}
+
+/** The order of items with the same time: a request causes log records, and these cause deliveries. */
+const RANKS: Record<TrailItem['kind'], number> = { log: 0, run: 1, job: 2, callback: 3, delivery: 4, mail: 5 }
+
+function inOrder(items: TrailItem[]): TrailItem[] {
+  // A log is read newest first. The sort keeps the order of items with the same time and rank.
+  return items
+    .toReversed()
+    .sort((a, b) => Date.parse(a.at) - Date.parse(b.at) || RANKS[a.kind] - RANKS[b.kind])
+}
+
+function viewLog(record: LogRecord): TrailItem {
+  const {
+    id,
+    created_at: at,
+    trace_id,
+    message,
+    operation,
+    entity_type,
+    entity_id,
+    actor_id,
+    actor_type,
+  } = record
+  const about = { message, operation, entity_type, entity_id, ...omitUndefined({ actor_id, actor_type }) }
+  return { kind: 'log', id, at, trace_id, ...about }
+}
+
+async function readOthers(reader: StoreReader, tenant: number, trace: string): Promise<TrailItem[]> {
+  const find = <K extends Kind>(kind: K) => newestOf(reader, kind, tenant, trace)
+  const deliveries = (await readDeliveriesOf(reader, tenant, trace)).slice(0, MOST)
+  const common = { trace_id: trace }
+  return [
+    ...(await nameWebhooks(reader, tenant, deliveries)),
+    ...(await find('mail')).map(({ id, created_at: at, to, state }): TrailItem => {
+      return { kind: 'mail', id, at, to, state, ...common }
+    }),
+    ...(await find('reactor_log')).map(({ id, created_at: at, reactor_id, outcome, status }): TrailItem => {
+      return { kind: 'run', id, at, reactor_id, outcome, status, ...common }
+    }),
+    ...(await find('callback')).map(({ id, created_at: at, reactor_id, attempts }): TrailItem => {
+      return { kind: 'callback', id, at, reactor_id, attempts, ...common }
+    }),
+    ...(await find('account_updater_job')).flatMap((job): TrailItem[] => {
+      if ('job_id' in job) return []
+      return [{ kind: 'job', id: job.id, at: job.created_at, status: job.status, ...common }]
+    }),
+  ]
+}
+
+/** Newest first. */
+async function newestOf<K extends Kind>(
+  reader: StoreReader,
+  kind: K,
+  tenant: number,
+  trace: string,
+): Promise<RecordOf[K][]> {
+  const query = { where: { field: 'trace', value: trace }, size: MOST }
+  const records: RecordOf[K][] = []
+  for (const location of await reader.seek(kind, tenant, query)) {
+    const record = await reader.open(location)
+    if (record !== undefined) records.push(record)
+  }
+  return records
+}
+
+/** The deliveries with and without an attempt, newest first. */
+async function readDeliveriesOf(
+  reader: StoreReader,
+  tenant: number,
+  trace: string,
+): Promise<DeliveryRecord[]> {
+  const found = await newestOf(reader, 'delivery', tenant, trace)
+  for (const waiting of await newestOf(reader, 'waiting_batch', tenant, trace)) {
+    if (found.length >= MOST) break
+    found.push(...(await readDeliveries(reader, tenant, waiting)).reverse())
+  }
+  return found
+}
+
+/** Whether the event of a delivery is about the entity. */
+function isAbout(entity: string) {
+  return ({ event }: DeliveryRecord) =>
+    Object.values(event.data).some((each) => isObject(each) && each.id === entity)
+}
+
+async function nameWebhooks(
+  reader: StoreReader,
+  tenant: number,
+  deliveries: readonly DeliveryRecord[],
+): Promise<TrailItem[]> {
+  const names = new Map<string, string | undefined>()
+  for (const { webhook_id: id } of deliveries)
+    if (!names.has(id)) names.set(id, (await reader.get('webhook', tenant, id))?.name)
+  return deliveries.map((delivery): TrailItem => {
+    const { id, created_at: at, event, webhook_id, state, attempts, status, failure } = delivery
+    const about = omitUndefined({ webhook: names.get(webhook_id), status, failure })
+    const { trace_id, type } = event
+    return { kind: 'delivery', id, at, trace_id, type, webhook_id, state, attempts, ...about }
+  })
+}

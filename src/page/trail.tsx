@@ -1,0 +1,151 @@
+/** The time line of a request or token: requests, log records, runs, deliveries and mails, in order, with a link to each. */
+import type { ComponentChildren } from 'preact'
+import { useMemo } from 'preact/hooks'
+import type { TrailItem } from '../control/page-trail.js'
+import { type Seen, useLive, useNameOf, useRead } from './api.js'
+import { Failure } from './forms.js'
+import { Badge, Status } from './parts.js'
+import { linkTo, screenOf } from './route.js'
+import { formatTime } from './text.js'
+
+/** Short ids for the address: the beginning of the trace id. If a client repeats a trace id, a number is added. */
+export function useIds(requests: readonly Seen[]): Map<Seen, string> {
+  return useMemo(() => {
+    const taken = new Set<string>()
+    const name = (request: Seen): [Seen, string] => {
+      const short = request.trace_id.slice(0, 8)
+      const id = taken.has(short) ? `${short}~${request.number}` : short
+      taken.add(id)
+      return [request, id]
+    }
+    return new Map(requests.toReversed().map(name))
+  }, [requests])
+}
+
+interface Entry {
+  id: string
+  at: string
+  kind: string
+  text: ComponentChildren
+}
+
+const KINDS: Record<TrailItem['kind'], string> = {
+  log: 'Log',
+  delivery: 'Delivery',
+  mail: 'Mail',
+  run: 'Run',
+  callback: 'Callback',
+  job: 'Job',
+}
+
+const STATES: Record<string, string> = { sent: 'good', done: 'good', waiting: 'warn', failed: 'bad' }
+const State = ({ of, status = '' }: { of: string; status?: number | '' | undefined }) => (
+  <Badge kind={STATES[of] ?? ''}>{`${of} ${status}`.trim()}</Badge>
+)
+
+export function EntityLink({ type, id }: { type: string; id: string }) {
+  const screen = screenOf(type)
+  return screen === undefined ? <code>{id}</code> : <a href={linkTo(screen, id)}>{id}</a>
+}
+
+function Described({ of: item }: { of: TrailItem }) {
+  const nameOf = useNameOf()
+  if (item.kind === 'log') {
+    const who = item.actor_type === 'system' ? 'the vault' : nameOf(item.actor_id, item.actor_type)
+    return (
+      <>
+        {who}: <a href={linkTo('log', item.id)}>{item.message}</a>{' '}
+        <EntityLink type={item.entity_type} id={item.entity_id} />
+      </>
+    )
+  }
+  if (item.kind === 'delivery')
+    return (
+      <>
+        <a href={linkTo('webhooks', item.webhook_id, { delivery: item.id })}>{item.type}</a> to{' '}
+        {item.webhook ?? 'a deleted webhook'} <State of={item.state} status={item.status} />
+      </>
+    )
+  if (item.kind === 'mail')
+    return (
+      <>
+        <a href={linkTo('outbox', item.id)}>to {item.to}</a> <State of={item.state} />
+      </>
+    )
+  if (item.kind === 'job')
+    return (
+      <>
+        <code>{item.id}</code> <State of={item.status} />
+      </>
+    )
+  const reactor = <a href={linkTo('reactors', item.reactor_id)}>of the reactor</a>
+  if (item.kind === 'run')
+    return (
+      <>
+        {reactor} <State of={item.outcome} status={item.status} />
+      </>
+    )
+  return (
+    <>
+      {reactor} <State of="waiting" />, {item.attempts} attempts
+    </>
+  )
+}
+
+type TimeLineProps = {
+  of: { trace: string } | { entity: string }
+  /** The id of the item that the detail shows. */
+  current?: string | undefined
+}
+
+export function TimeLine({ of, current }: TimeLineProps) {
+  const { requests = [], news } = useLive()
+  const ids = useIds(requests)
+  const name = JSON.stringify(of)
+  // A read of a token adds a log record, and changes nothing else.
+  const { result, error } = useRead(`trail ${name}`, (server) => server.readTrail(of), news?.count)
+  if (result === undefined) return error ? <Failure text={error} /> : <p class="dim">Loading …</p>
+  const items = result.items.map((item): Entry => {
+    return { id: item.id, at: item.at, kind: KINDS[item.kind], text: <Described of={item} /> }
+  })
+  const traces = new Set('trace' in of ? [of.trace] : result.items.map(({ trace_id }) => trace_id))
+  const asked = requests.filter(({ trace_id }) => traces.has(trace_id)).reverse()
+  const entries = asked.map((request): Entry => {
+    const { method, path, status, at, ms } = request
+    const text = (
+      <>
+        <a href={linkTo('requests', ids.get(request))}>
+          {method} {path}
+        </a>{' '}
+        <Status status={status} />
+      </>
+    )
+    // The record has the time of the answer.
+    const start = new Date(Date.parse(at) - Math.ceil(ms)).toISOString()
+    return { id: ids.get(request) ?? '', at: start, kind: 'Request', text }
+  })
+  const all = [...entries, ...items].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+  return (
+    <>
+      {result.isCut && <p class="dim">Only the newest 100 log records are shown.</p>}
+      {all.length === 0 && <p class="dim">Nothing is recorded.</p>}
+      <ol class="trail" aria-label="Time line">
+        {all.map(({ id, at, kind, text }) => (
+          <li key={id} aria-current={id === current ? 'true' : undefined}>
+            <time class="mono dim" dateTime={at} title={formatTime(at, 23)}>
+              {at.slice(11, 19)}
+            </time>
+            <b>{kind}</b>
+            <span>{text}</span>
+          </li>
+        ))}
+      </ol>
+      {asked.length === 0 && (
+        <p class="dim small">
+          The list of requests does not have the request. It has the last 1,000 requests since the server
+          started.
+        </p>
+      )}
+    </>
+  )
+}
