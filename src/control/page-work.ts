@@ -23,6 +23,7 @@ import { loadOperation } from '../operations/load.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'
 import { VERSION } from '../version.js'
 import type { ControlState } from './control-state.js'
+import { FAULTS } from './page-faults.js'
 import { hideInPath, hideValues, MANAGEMENT, type Performed, UNDONE } from './page-management.js'
 import type { Place } from './place.js'
 
@@ -60,8 +61,7 @@ const PERFORMED: Performed = {
   'control fork delete': {},
   'control clock set': {},
   'control clock advance': {},
-  'control fault list': {},
-  'control fault set': {},
+  ...FAULTS,
   'control fault clear': {},
   'control request clear': {},
 }

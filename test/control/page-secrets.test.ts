@@ -113,6 +113,14 @@ t.test(
     await call('/tokens/number')
     await call(`/tokens/${CARD}`)
 
+    await server.control.faults.set({
+      rules: [
+        { kind: 'status', status: 500, path: '/never', body: { 'data.number': `${MARK}-fault` } },
+        { kind: 'status', status: 500, path: '/never', body: { 'data.number': `${MARK}-other` } },
+        { kind: 'status', status: 500, path: '/never', headers: { 'x-name': `${MARK}-header` } },
+      ],
+    })
+
     await signIn(server, page)
     const seen: string[] = []
     /** What is in the page, also the values that a person has not typed into fields. */
@@ -206,6 +214,21 @@ t.test(
       await page.locator('.screen').waitFor()
       await look()
     }
+
+    await page.getByRole('button', { name: 'Remove fault 1' }).click()
+    await page.getByText('2 on', { exact: true }).waitFor()
+    await page.getByRole('button', { name: '503, once' }).click()
+    await page.getByText('3 on', { exact: true }).waitFor()
+    await look()
+    t.match(
+      await server.control.faults.list(),
+      [
+        { body: { 'data.number': `${MARK}-other` } },
+        { headers: { 'x-name': `${MARK}-header` } },
+        { status: 503 },
+      ],
+      'a change of the faults keeps the values that the page does not have',
+    )
 
     // The code of a reactor is shown, so a mark in it is no leak. No mark above is in code.
     const secrets = new RegExp(`${MARK}[\\w-]*|${CARD}|${apiKey}|${proxy.key}`)
