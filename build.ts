@@ -295,7 +295,8 @@ async function bundlePage(): Promise<void> {
   for (const { path, text } of outputFiles) {
     if (/<\/(script|style)|<!--/i.test(text))
       throw new Error('The page ends the element that it is put into.')
-    writeFileSync(`${distribution}page${path.endsWith('.css') ? '.css' : '.js'}`, text.trim())
+    const name = `page${path.endsWith('.css') ? '.css' : '.js'}`
+    writeFileSync(`${distribution}${name}.br`, brotliCompressSync(text.trim()))
   }
 }
 
