@@ -64,6 +64,7 @@ const IMPORTERS: Record<string, string[]> = {
   lowdb: ['storage/lsm/manifest.ts'],
   'libsodium-wrappers': ['crypto/sodium.ts'],
   '@noble/hashes': ['crypto/native.ts'],
+  '@fastify/busboy': ['http/forms/read-form.ts'],
   ajv: ['framework/validate.ts', 'framework/validators.d.ts'],
   'json-p3': ['domain/expression/json-path.ts'],
   nodemailer: ['delivery/smtp.ts'],

@@ -1,19 +1,33 @@
+import { checkContentType, DEFAULT_CONTENT_TYPE } from '../domain/document/content-type.js'
+import { about } from '../domain/property-errors.js'
 import { invalid, usage } from '../errors.js'
+import { isContent } from '../framework/content.js'
 import type { OperationInput } from '../framework/context.js'
 import type { Relay } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
 import type { InputOf } from '../operations/all.js'
 
+/** A stream can be sent only once. */
+export type RequestBody = string | Uint8Array | AsyncIterable<Uint8Array>
+
+export interface FormattedRequest {
+  method: string
+  target: string
+  contentType?: string
+  body?: RequestBody
+}
+
 /** `target` is path and query. There is a body only if the route takes one. @throws CofferError as {@link formatTarget} */
-export function formatRequest(definition: RoutedOperation, input: OperationInput) {
+export function formatRequest(definition: RoutedOperation, input: OperationInput): FormattedRequest {
   const { method, parameters, takesBody } = definition.endpoint
   const target = formatTarget(definition, input)
   if (!takesBody) return { method, target }
-  const { whole, asSent, types = ['application/json'] } = definition.http?.body ?? {}
+  const { whole, asSent, types = ['application/json'], form } = definition.http?.body ?? {}
+  if (form !== undefined) return { method, target, ...formatForm(form, input) }
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !parameters.includes(name)))
   const sent = asSent !== undefined && asSent in input ? input[asSent] : rest
   const body = JSON.stringify(whole === undefined ? sent : (input[whole] ?? null))
-  return { method, target, contentType: types[0], body }
+  return { method, target, contentType: types[0]!, body }
 }
 
 /** A call of a proxy, passed on unchanged. @throws CofferError `usage` for a dry run, because no server performs one */
@@ -60,4 +74,45 @@ function encode(text: string, name: string): string {
   } catch {
     throw invalid(name, 'has half of a character, which a URL cannot carry')
   }
+}
+
+/**
+ * Returns a form with a file. The boundary is random, so that the content cannot contain it on purpose.
+ * @throws CofferError `validation` if the content is of another kind
+ */
+function formatForm(
+  { file, json }: { file: string; json: string },
+  { [file]: content, content_type: type, ...rest }: OperationInput,
+): Pick<FormattedRequest, 'contentType' | 'body'> {
+  const boundary = `coffer-${crypto.randomUUID()}`
+  const contentType = `multipart/form-data; boundary=${boundary}`
+  const begin = (name: string, more: string) =>
+    `--${boundary}\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`
+  const first = `${begin(json, '\r\nContent-Type: application/json')}${JSON.stringify(rest)}\r\n`
+  const end = `--${boundary}--\r\n`
+  if (content === undefined) return { contentType, body: first + end }
+  if (!isContent(content) || (typeof content === 'object' && 'upload' in content))
+    throw invalid(file, 'must be a text, bytes, or an iterable of bytes')
+  const head = `${first}${begin(file, `; filename="${file}"\r\nContent-Type: ${readType(type)}`)}`
+  if (typeof content === 'string') return { contentType, body: `${head}${content}\r\n${end}` }
+  if (content instanceof Uint8Array)
+    return { contentType, body: Buffer.concat([Buffer.from(head), content, Buffer.from(`\r\n${end}`)]) }
+  return { contentType, body: surround(head, content, `\r\n${end}`) }
+}
+
+/** @throws CofferError `validation` if the content type cannot be a header */
+function readType(given: unknown): string {
+  return given === undefined
+    ? DEFAULT_CONTENT_TYPE
+    : about('content_type', () => checkContentType(String(given)))
+}
+
+async function* surround(
+  head: string,
+  content: AsyncIterable<Uint8Array>,
+  end: string,
+): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(head)
+  yield* content
+  yield Buffer.from(end)
 }

@@ -3,18 +3,19 @@
 import { decodeUtf8 } from '../domain/json/json.js'
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, interrupted, invalid, usage } from '../errors.js'
+import { isStream } from '../framework/content.js'
 import type { OperationInput } from '../framework/context.js'
 import { IDEMPOTENCY_KEY, isControl, takesIdempotencyKey } from '../framework/declaration.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { RegisteredOperation, RegisteredRelay, RoutedOperation } from '../framework/registry.js'
 import { headerNames } from '../http/headers.js'
-import { formatRelayed, formatRequest } from './format-request.js'
+import { formatRelayed, formatRequest, type RequestBody } from './format-request.js'
 import { readAnswer, type WholeAnswer } from './read-answer.js'
 
 /** The part of `fetch` that the client uses. A vault without a socket implements it too. */
 export type Fetch = (
   url: string,
-  init: { method: string; headers: Record<string, string>; body?: string; signal: AbortSignal },
+  init: { method: string; headers: Record<string, string>; body?: RequestBody; signal: AbortSignal },
 ) => Promise<Pick<WholeAnswer, 'status' | 'headers'> & { readonly body: AsyncIterable<Uint8Array> | null }>
 
 export interface HttpClientOptions {
@@ -75,7 +76,7 @@ export function createHttpClient(options: HttpClientOptions) {
       const headers: Record<string, string> = {
         ...('headers' in request && request.headers),
         [keyHeader]: key,
-        accept: 'application/json, application/problem+json',
+        accept: returnsContent(definition) ? '*/*' : 'application/json, application/problem+json',
       }
       if (options.noReveal) headers[names.noReveal] = 'true'
       if (request.contentType !== undefined) headers['content-type'] = request.contentType
@@ -84,7 +85,7 @@ export function createHttpClient(options: HttpClientOptions) {
         headers[names.idempotencyKey] = repeatKey
       }
       for (let attempt = 1; ; attempt++) {
-        const answer = await send(options, request, headers, signal)
+        const answer = await send(options, request, headers, signal, returnsContent(definition))
         // The destination of a relay may answer with any status, also an error.
         if (
           options.noReveal &&
@@ -96,7 +97,8 @@ export function createHttpClient(options: HttpClientOptions) {
         if (outcome instanceof CofferError) requirePrefix(answer, keyHeader, options)
         else return answer.headers.get(names.replayed) === 'true' ? { ...outcome, isReplayed: true } : outcome
         const waitMs = waitBefore(attempt, outcome, options)
-        if (waitMs === undefined) throw outcome
+        // A stream was used up by the first attempt.
+        if (waitMs === undefined || isStream(request.body)) throw outcome
         await options.wait(waitMs, signal)
         if (signal.aborted) throw interrupted()
       }
@@ -125,6 +127,10 @@ function requirePrefix(
   throw new CofferError('unauthenticated', message)
 }
 
+function returnsContent({ output }: RegisteredOperation): boolean {
+  return output !== undefined && 'content' in output
+}
+
 const needsKey = ({ endpoint, log }: RegisteredOperation) =>
   endpoint?.method === 'POST' && log?.operation !== 'read'
 
@@ -145,15 +151,23 @@ function waitBefore(attempt: number, error: CofferError, options: HttpClientOpti
 
 async function send(
   { url, fetch, timeoutMs = DEFAULT_TIMEOUT_MS, maxAnswerMib = DEFAULT_ANSWER_MIB }: HttpClientOptions,
-  { method, target, body }: { method: string; target: string; body?: string | undefined },
+  { method, target, body }: { method: string; target: string; body?: RequestBody | undefined },
   headers: Record<string, string>,
   interrupt: AbortSignal,
+  isContent: boolean,
 ): Promise<WholeAnswer> {
   const late = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([late, interrupt])
   try {
     const init = { method, headers, signal, ...(body === undefined ? {} : { body }) }
     const answer = await fetch(url.replace(/\/+$/, '') + target, init)
+    if (isContent && answer.status < 300)
+      return {
+        status: answer.status,
+        headers: answer.headers,
+        text: '',
+        pieces: receive(answer.body, signal),
+      }
     const bytes = await collectBytes(answer.body ?? [], maxAnswerMib * 1024 * 1024)
     if (bytes === undefined)
       throw new CofferError('unavailable', `The answer is larger than the limit of ${maxAnswerMib} MiB.`)
@@ -168,6 +182,21 @@ async function send(
       ? (['request_timeout', `The server did not answer within ${timeoutMs / 1000} s.`] as const)
       : (['unavailable', `The connection to the server failed (${describeFailure(error)}).`] as const)
     throw new CofferError(code, message + doubt, { cause: error })
+  }
+}
+
+/** @throws CofferError `unavailable` if the connection ends before the content is complete */
+async function* receive(
+  pieces: AsyncIterable<Uint8Array> | null,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* pieces ?? []
+    // An abort closes the connection, which looks like the end of a body without a length.
+    signal.throwIfAborted()
+  } catch (error) {
+    const message = `The connection to the server ended before the content was complete (${describeFailure(error)}).`
+    throw new CofferError('unavailable', message, { cause: error })
   }
 }
 

@@ -1,6 +1,7 @@
 /** Sends requests over `node:http` and `node:https`. Follows no redirects, and ignores proxies in the environment. */
 import type { IncomingMessage } from 'node:http'
 import type { LookupFunction } from 'node:net'
+import { pipeline } from 'node:stream/promises'
 import type { SecureContextOptions } from 'node:tls'
 
 /** Closes idle connections before servers close them, so that few requests are sent on a closing connection. */
@@ -12,7 +13,7 @@ export interface HttpRequest {
   target: string
   /** Contains neither `host` nor `content-length`, because the sender adds these two headers. */
   headers: Readonly<Record<string, string>>
-  body?: Uint8Array | string
+  body?: Uint8Array | string | AsyncIterable<Uint8Array>
   signal: AbortSignal
   lookup?: LookupFunction | undefined
 }
@@ -40,9 +41,10 @@ export class HttpSender {
     const { request: openRequest, agent } = await opening
     // In this list, names and values of headers alternate. Node checks these headers and sends them unchanged.
     const headerLines = ['host', url.host, ...Object.entries(headers).flat()]
-    const length = Buffer.byteLength(body)
-    if (length > 0 || ['POST', 'PUT', 'PATCH'].includes(method))
-      headerLines.push('content-length', `${length}`)
+    const isWhole = typeof body === 'string' || body instanceof Uint8Array
+    if (!isWhole) headerLines.push('transfer-encoding', 'chunked')
+    else if (body.length > 0 || ['POST', 'PUT', 'PATCH'].includes(method))
+      headerLines.push('content-length', `${Buffer.byteLength(body)}`)
     const place = { host: hostOf(url), port: portOf(url), path: target, ...(lookup && { lookup }) }
     const options = { ...place, method, headers: headerLines, signal, agent, maxHeaderSize: MAX_HEADER_BYTES }
     return new Promise((resolve, reject) => {
@@ -50,7 +52,9 @@ export class HttpSender {
       request.once('finish', sent).once('response', resolve).on('error', reject)
       // If the server switches protocols, Node closes the request without an error.
       request.once('close', () => reject(new Error('There was no answer')))
-      request.end(body)
+      if (isWhole) request.end(body)
+      // An error of the body also ends the request with this error.
+      else void pipeline(body, request).catch(() => undefined)
     })
   }
 

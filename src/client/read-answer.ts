@@ -1,10 +1,12 @@
 /**
  * Reads answers of servers: results, problems, and answers that reactor code or the destination of a proxy has written.
  */
+import { DEFAULT_CONTENT_TYPE } from '../domain/document/content-type.js'
 import { isObject, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { passAnswerHeaders } from '../domain/proxy/code-answer.js'
 import { CofferError, ERRORS, type ErrorCode, type PropertyErrors, type ServiceError } from '../errors.js'
+import { Content } from '../framework/content.js'
 import { IDEMPOTENCY_KEY } from '../framework/declaration.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { RegisteredOperation } from '../framework/registry.js'
@@ -13,6 +15,8 @@ export interface WholeAnswer {
   readonly status: number
   readonly headers: Iterable<readonly [string, string]> & { get(name: string): string | null | undefined }
   readonly text: string
+  /** The content of a file, instead of `text`. */
+  readonly pieces?: AsyncIterable<Uint8Array>
 }
 
 /** Headers that the server adds to an answer of reactor code or of a destination. */
@@ -50,6 +54,11 @@ export function readAnswer(
       'The server redirects to another address. Give the address of the vault itself.',
     )
   if (status >= 300) return readProblem(definition, answer)
+  if (answer.pieces !== undefined) {
+    const size = Number(headers.get('content-length') ?? Number.NaN)
+    const type = headers.get('content-type') ?? DEFAULT_CONTENT_TYPE
+    return { status, result: new Content(type, Number.isInteger(size) ? size : undefined, answer.pieces) }
+  }
   if (status === 204 || text === '') return { status, result: undefined }
   if (headers.get('content-type')?.includes('json')) return { status, result: readJson(text) }
   throw new CofferError('unavailable', 'The answer of the server is not JSON. Check its address.')

@@ -74,6 +74,7 @@ export const VAULT_SETTINGS = {
     default: 'never',
     read: matching(/^(?:never|[1-9]\d{0,5}[smhdw])$/, 'must be never, or a time such as 15m, 72h or 90d'),
   },
+  'documents.limit_bytes': limit('Size limit of a document, in bytes', 10 * MIB, 1, 64 * MIB),
   'threeds.other_cards': {
     description:
       'How 3-D Secure treats a card that is no published test card: unsupported (refused) or frictionless (successful)',

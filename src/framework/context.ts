@@ -1,4 +1,4 @@
-import type { ClientEncryption, RandomSource, Signer } from '../crypto/ports.js'
+import type { Cipher, ClientEncryption, RandomSource, Signer } from '../crypto/ports.js'
 import type { Transform } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
@@ -47,6 +47,8 @@ export interface Effects {
   signer(): Promise<Signer>
   /** Compares two results of `hashSecret` in constant time. */
   isEqualSecret(a: string, b: string): boolean
+  /** Returns a cipher with a key of 32 bytes that a record contains. */
+  createCipher(key: Uint8Array): Cipher
   /** Returns the encryption with the keys of clients. The first call loads the code of the encryption. */
   clientEncryption(): Promise<ClientEncryption>
 }
@@ -90,7 +92,7 @@ export interface RequestOrigin {
 export interface Context
   extends Pick<
     Effects,
-    'random' | 'createUuid' | 'expressions' | 'turns' | 'isEqualSecret' | 'clientEncryption'
+    'random' | 'createUuid' | 'expressions' | 'turns' | 'isEqualSecret' | 'createCipher' | 'clientEncryption'
   > {
   readonly store: StoreWriter
   readonly caller: Caller
@@ -126,7 +128,8 @@ type Call = [caller: Caller, definition: AnyDeclaration, input: OperationInput]
  * Each unit reads the caller's current rights. A unit fails if the caller may no longer perform the
  * operation.
  */
-export interface Session extends Omit<Effects, 'random' | 'compile' | 'isEqualSecret' | 'clientEncryption'> {
+export interface Session
+  extends Omit<Effects, 'random' | 'compile' | 'isEqualSecret' | 'createCipher' | 'clientEncryption'> {
   /**
    * The caller with the rights from the beginning of the operation. For decisions, use the caller of a {@link
    * Context}.

@@ -85,6 +85,11 @@ export interface Http {
     readonly types?: readonly string[]
     /** An empty body counts as an object without properties. */
     readonly isOptional?: true
+    /**
+     * The body is `multipart/form-data`. The part `file` is the content of a file. The part `json` is JSON text
+     * with the other properties of the input. The content type of the file becomes the property `content_type`.
+     */
+    readonly form?: { readonly file: string; readonly json: string }
   }
   /**
    * Answers that are possible in addition to the declared output. `existing`: an entity that exists already, with

@@ -61,6 +61,7 @@ const SUBJECT_KINDS: Readonly<Record<EntityType, Kind | undefined>> = {
   apple_pay_merchant: 'wallet_merchant',
   google_pay_certificate: 'wallet_certificate',
   apple_pay_certificate: 'wallet_certificate',
+  document: 'document',
   member: undefined,
   tenant: undefined,
 }

@@ -4,6 +4,7 @@
  */
 import { isObject } from '../domain/json/json.js'
 import { MAX_NAME_LENGTH, NAME_PATTERN } from '../domain/text/display-name.js'
+import type { Content, GivenContent } from './content.js'
 
 /** Annotations of any schema. Only `nullable` affects validation. */
 interface Annotations {
@@ -184,6 +185,8 @@ export const nameFilter = textOf(MAX_NAME_LENGTH, 'A part of the name; * matches
 export interface AnySchema extends Annotations {
   type?: never
   enum?: readonly string[]
+  /** The value is the content of a file: {@link GivenContent} in an input, {@link Content} in an output. */
+  content?: 'given' | 'returned'
 }
 
 export type Schema = StringSchema | NumberSchema | BooleanSchema | ArraySchema | ObjectSchema | AnySchema
@@ -217,21 +220,26 @@ type Properties<S, P> = Flat<
 >
 type Bare<S> = S extends { enum: readonly (infer E)[] }
   ? E
-  : S extends { type: 'string' }
-    ? string
-    : S extends { type: 'integer' | 'number' }
-      ? number
-      : S extends { type: 'boolean' }
-        ? boolean
-        : S extends { type: 'array'; items: infer I }
-          ? Infer<I>[]
-          : S extends { type: 'object'; properties: infer P }
-            ? Properties<S, P>
-            : S extends { type: 'object'; additionalProperties: infer V extends Schema }
-              ? Record<string, Infer<V>>
-              : S extends { type: 'object' }
-                ? Record<string, unknown>
-                : unknown
+  : S extends { content: 'given' }
+    ? GivenContent
+    : S extends { content: 'returned' }
+      ? Content
+      : BareJson<S>
+type BareJson<S> = S extends { type: 'string' }
+  ? string
+  : S extends { type: 'integer' | 'number' }
+    ? number
+    : S extends { type: 'boolean' }
+      ? boolean
+      : S extends { type: 'array'; items: infer I }
+        ? Infer<I>[]
+        : S extends { type: 'object'; properties: infer P }
+          ? Properties<S, P>
+          : S extends { type: 'object'; additionalProperties: infer V extends Schema }
+            ? Record<string, Infer<V>>
+            : S extends { type: 'object' }
+              ? Record<string, unknown>
+              : unknown
 
 export type Infer<S> = S extends { nullable: true } ? Bare<S> | null : Bare<S>
 
@@ -241,7 +249,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 
 const ANNOTATIONS = new Set(
   (
-    'nullable sensitive flag short cli refersTo duration suggestions closed ' +
+    'nullable sensitive flag short cli content refersTo duration suggestions closed ' +
     'needsOneOf isEmptyAbsent columns isShownOnce inNoReveal requiredUnless shortForm'
   ).split(' '),
 )

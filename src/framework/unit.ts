@@ -186,6 +186,10 @@ class UnitContext implements Context {
     return () => requireOwner(this.#host, this.caller)
   }
 
+  get createCipher() {
+    return this.#host.createCipher
+  }
+
   get clientEncryption() {
     return this.#host.clientEncryption
   }

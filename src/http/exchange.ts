@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { HeaderMap } from '../domain/proxy/code-answer.js'
 import type { Build } from '../domain/reactor/state.js'
 import { CofferError, type Problem, toProblem } from '../errors.js'
+import { type Content, piecesOf } from '../framework/content.js'
 import { EncodedJson } from '../framework/limits.js'
 import type { OnLeave, Outbound } from '../framework/ports/outbound.js'
 import type { ByteLease } from './byte-budget.js'
@@ -21,6 +22,12 @@ export interface HttpRequest {
   lease?: ByteLease
   /** Resolves with undefined if the body is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
+  /**
+   * Reads the body in pieces, no faster than they are taken. Absent if the body is in memory anyway. Call at most once, and
+   * not after `readBody`.
+   * @throws CofferError `too_large` if the body is longer than `limitBytes`
+   */
+  streamBody?(limitBytes: number): AsyncIterable<Uint8Array>
   onLeave?: OnLeave | undefined
   /** The result of building the code that the request stores, if the control plane has set one. */
   provision?: Build | undefined
@@ -83,6 +90,21 @@ export function answerGiven(status: number, headers: HeaderMap, body: unknown): 
     },
     body: isBare ? '' : isText ? body : JSON.stringify(body),
   }
+}
+
+/**
+ * The content of a file that a client has stored. If it is a page, the policy `sandbox` gives that page no rights on
+ * our other pages.
+ */
+export function answerContent(status: number, content: Content, isHead: boolean): HttpResponse {
+  const length = content.size === undefined ? {} : { 'content-length': String(content.size) }
+  const headers = {
+    'content-type': content.type,
+    ...length,
+    ...COMMON_HEADERS,
+    'content-security-policy': 'sandbox',
+  }
+  return { status, headers, body: '', stream: isHead ? piecesOf('') : content }
 }
 
 /**

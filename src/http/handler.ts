@@ -1,6 +1,8 @@
 /** The server as a function of the Fetch API, without a socket. */
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
+import { CofferError, validationError } from '../errors.js'
 import type { Answerer } from './answerer.js'
+import { bodyTooLarge } from './input.js'
 
 export type Handler = (request: Request) => Promise<Response>
 
@@ -13,6 +15,7 @@ export function toHandler(answerer: Answerer): Handler {
       headers: Object.fromEntries(request.headers),
       origin,
       readBody: (limitBytes) => collectBytes(request.body ?? [], limitBytes),
+      streamBody: (limitBytes) => limitBody(request.body ?? [], limitBytes),
       onLeave: (listener) => {
         if (request.signal.aborted) listener()
         else request.signal.addEventListener('abort', listener)
@@ -24,6 +27,23 @@ export function toHandler(answerer: Answerer): Handler {
     if (stream !== undefined) return new Response(ReadableStream.from(stream), { status, headers })
     const isBare = content.length === 0 || request.method === 'HEAD'
     return new Response(isBare ? null : content, { status, headers })
+  }
+}
+
+async function* limitBody(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  limitBytes: number,
+): AsyncGenerator<Uint8Array> {
+  let bytes = 0
+  try {
+    for await (const piece of pieces) {
+      bytes += piece.length
+      if (bytes > limitBytes) throw bodyTooLarge(limitBytes)
+      yield piece
+    }
+  } catch (error) {
+    if (error instanceof CofferError) throw error
+    throw validationError('The body of the request ended with an error.', { cause: error })
   }
 }
 

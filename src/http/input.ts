@@ -36,11 +36,15 @@ export async function readWhole(request: HttpRequest, limitBytes: number): Promi
   const bytes = await request.readBody(limitBytes)
   await request.lease?.arrive()
   if (bytes !== undefined) return bytes
-  throw new CofferError('too_large', `The body is larger than the limit of ${limitBytes} bytes.`)
+  throw bodyTooLarge(limitBytes)
+}
+
+export function bodyTooLarge(limitBytes: number): CofferError {
+  return new CofferError('too_large', `The body is larger than the limit of ${limitBytes} bytes.`)
 }
 
 /** A missing content type counts as JSON if the operation accepts JSON. */
-function checkContentType({ headers }: HttpRequest, operation: AnyOperation): void {
+export function checkContentType({ headers }: HttpRequest, operation: AnyOperation): void {
   const accepted = operation.http?.body?.types ?? [JSON_MEDIA_TYPE]
   const encoding = readHeader(headers, 'content-encoding')?.trim().toLowerCase()
   if (encoding !== undefined && encoding !== '' && encoding !== 'identity')

@@ -4,6 +4,7 @@ import { createVaultAnswerer } from '../control/answerer.js'
 import type { ControlState } from '../control/control-state.js'
 import { isObject } from '../domain/json/json.js'
 import { usage } from '../errors.js'
+import { isStream } from '../framework/content.js'
 import { resultOf } from '../framework/outcome.js'
 import { type Handler, toHandler } from '../http/handler.js'
 import type { Rate } from '../http/rate-limit.js'
@@ -135,7 +136,12 @@ export class Coffer<Names extends string = string> {
   as(key: string, { retries = 0 }: Pick<ClientOptions, 'retries'> = {}): Client {
     const { prefix } = this.#opened.options
     const options = { url: this.url ?? ORIGIN, key, retries, ...(prefix && { prefix }) }
-    return clientOver((url, init) => this.fetch(url, init), options)
+    return clientOver((url, { body, ...init }) => {
+      const content = isStream(body)
+        ? { body: ReadableStream.from(body), duplex: 'half' as const }
+        : { body: body ?? null }
+      return this.fetch(url, { ...init, ...content })
+    }, options)
   }
 
   /** Stops the server, if there is one, and closes the vault. */

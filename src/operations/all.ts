@@ -7,6 +7,7 @@ import { noun as applePay } from './apple-pay/noun.js'
 import { noun as app } from './application/noun.js'
 import { noun as config } from './config/noun.js'
 import { noun as control } from './control/noun.js'
+import { noun as document } from './document/noun.js'
 import { noun as enrich } from './enrich/noun.js'
 import { noun as formula } from './formula/noun.js'
 import { noun as googlePay } from './google-pay/noun.js'
@@ -36,6 +37,7 @@ const nouns = [
   networkToken,
   googlePay,
   applePay,
+  document,
   app,
   access,
   session,

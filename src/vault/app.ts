@@ -5,7 +5,7 @@
 import type { Keyring } from '../crypto/keyring.js'
 import { computeHmac } from '../crypto/native.js'
 import type { ClientEncryption, Mac, RandomSource } from '../crypto/ports.js'
-import { createMac, isEqualDigest, KEY_BYTES, type Primitives } from '../crypto/primitives.js'
+import { createCipher, createMac, isEqualDigest, KEY_BYTES, type Primitives } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
 import { CallbackChannel } from '../delivery/callback-channel.js'
 import { MailChannel } from '../delivery/mail-channel.js'
@@ -221,6 +221,7 @@ export function createApp(parts: AppParts): App {
     validate: validateInput,
     expressions: () => (expressions ??= loadExpressions(random)),
     turns: new Turns(),
+    createCipher: (key) => createCipher(primitives, random, key),
     clientEncryption: () => (clientEncryption ??= loadClientEncryption()),
     isEqualSecret: (a, b) => isEqualDigest(Buffer.from(a), Buffer.from(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {

@@ -31,7 +31,7 @@ import {
   withLock,
   withNewDirectory,
 } from './unlock.js'
-import { answerMessage, createRemoteVault, type Vault } from './vault.js'
+import { createMessageAnswerer, createRemoteVault, type Vault } from './vault.js'
 
 export { refuseKeyFile } from '../crypto/key-slot.js'
 export type { Clock } from '../crypto/ports.js'
@@ -138,7 +138,7 @@ async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'
   if (effects.role !== 'server') return app
   try {
     const options = { ...effects, proof: keyring.socketProof }
-    const listener = await serveVaultSocket(options, (message) => answerMessage(app, message))
+    const listener = await serveVaultSocket(options, createMessageAnswerer(app))
     const { close } = app
     // `app` itself is changed, because a server later adds members to it.
     return Object.assign(app, { close: () => listener.close().then(close) })

@@ -68,6 +68,7 @@ const REQUESTS: Record<string, [operation: string, body: object]> = {
   AccountUpdaterRealTimeRequest: ['updater real-time', { token_id: 'x' }],
   CreateAccountUpdaterJobRequest: ['updater job create', {}],
   CreateNetworkTokenRequest: ['network-token create', {}],
+  CreateDocumentRequest: ['document create', { document: 'x' }],
   BankVerificationRequest: ['enrich bank', { token_id: 'x' }],
   TransferTenantOwnerRequest: ['tenant transfer-owner', { member_id: 'x' }],
   SecurityContactEmailRequest: ['tenant set-security-contact', { email: 'x' }],
@@ -145,6 +146,7 @@ const ANSWERS: Record<string, string> = {
   NetworkToken: 'network-token get',
   NetworkTokenCryptogram: 'network-token cryptogram',
   NetworkTokenAccount: 'network-token account',
+  Document: 'document get',
   BankVerificationResponse: 'enrich bank',
   GooglePayCreateResponse: 'google-pay create',
   GooglePayToken: 'google-pay get',
@@ -268,6 +270,7 @@ const DONE: Record<string, string[]> = {
     'metadata',
   ],
   // The job stores these properties and shows only their effect.
+  'document create': ['document'],
   'updater job create': ['deduplicate_tokens', 'merchant_id', 'result_version'],
   // The date replaces the date of the card. The other properties have no effect.
   'network-token create': ['expiration_month', 'expiration_year', 'cardholder_info', 'merchant_id'],

@@ -8,7 +8,7 @@ import { serveClients } from './server.js'
 
 /** Calls of areas that are not emulated. `bodies.test.ts` lists their paths as `Not Emulated`. */
 const OF_TENANTS = '(?:connections|merchants\\.requestOnboarding)'
-const OUT = new RegExp(`^(?:agentic|documents|tenants\\.${OF_TENANTS})\\b`)
+const OUT = new RegExp(`^(?:agentic|tenants\\.${OF_TENANTS})\\b`)
 
 /** The documented answers of these calls are objects, but the client expects texts and throws an error. */
 const UNREADABLE = ['applePay.delete', 'applePay.session.create', 'googlePay.delete']
@@ -93,6 +93,29 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   const bank = await own.tokens.create({ type: 'bank', data: account })
   t.match(await own.enrichments.bankAccountVerify({ tokenId: bank.id }), { status: 'enabled' })
   t.match(await own.enrichments.getcarddetails({ bin: '424242' }), { brand: 'Visa' })
+
+  // Documents.
+  const file = new File(['Hello'], 'hello.txt', { type: 'text/plain' })
+  const described = { metadata: { 'attribute 1': 'a' } }
+  const document = await own.documents.upload({ document: file, request: described })
+  t.match(document, {
+    ...described,
+    id: String,
+    contentType: 'text/plain',
+    createdAt: Date,
+    tenantId: String,
+  })
+  t.match(await own.documents.get(document.id), document)
+  const textOf = async (id: string) =>
+    Buffer.from(await (await own.documents.data.get(id)).arrayBuffer()).toString('latin1')
+  t.equal(await textOf(document.id), 'Hello')
+  const scan = await browser.documents.upload({ document: Buffer.from([0, 255, 10]) })
+  t.match(scan, { metadata: {}, contentType: 'application/octet-stream' })
+  t.equal(await textOf(scan.id), '\x00\xff\n')
+  await own.documents.delete(scan.id)
+  for (const call of [() => own.documents.get(scan.id), () => own.documents.data.get(scan.id)])
+    await t.rejects(call(), { statusCode: 404 } as object as Error)
+  await t.rejects(own.documents.upload({}), { statusCode: 400 } as object as Error)
 
   // Account updater.
   const dated = { number: '4111111111111111', expiration_month: 12, expiration_year: 2023 }
@@ -200,13 +223,13 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   t.match(await domains.get(), verified)
   await readsText(browser.applePay.session.create({ domain: 'shop.example.com', displayName: 'Shop' }))
   await domains.deregister({ domain: 'shop.example.com' })
-  const file = 'MAMCAQM='
+  const p12 = 'MAMCAQM='
   const processor = {
-    paymentProcessorCertificateData: file,
+    paymentProcessorCertificateData: p12,
     paymentProcessorCertificatePassword: 'made up',
     domain: 'shop.example.com',
   }
-  const merchantFile = { merchantCertificateData: file, merchantCertificatePassword: 'made up' }
+  const merchantFile = { merchantCertificateData: p12, merchantCertificatePassword: 'made up' }
   const fingerprint = /^[0-9a-f]{64}$/
   for (const [merchants, files, shown] of [
     [appleMerchants, processor, { paymentProcessorCertificateFingerprint: fingerprint }],

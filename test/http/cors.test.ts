@@ -51,7 +51,7 @@ t.test('a preflight is answered without a key on every known path and on no othe
   const hostile = { ...PREFLIGHT, 'access-control-request-headers': 'a;b' }
   const cases: [string, object, string, string | null][] = [
     ['/healthz', PREFLIGHT, 'methods', 'GET, HEAD'],
-    ['/documents', PREFLIGHT, 'methods', 'DELETE, GET, HEAD, PATCH, POST, PUT'],
+    ['/agentic', PREFLIGHT, 'methods', 'DELETE, GET, HEAD, PATCH, POST, PUT'],
     ['/healthz', PREFLIGHT, 'headers', null],
     ['/tokens', hostile, 'headers', null],
     ['/tokens', PREFLIGHT, 'private-network', null],
@@ -82,7 +82,7 @@ t.test('pages can read responses and errors, but not responses to requests with 
     [400, await ask('POST /tokens', open, '{')],
     [403, await ask('GET /tokens', open)],
     [401, await ask('GET /tokens')],
-    [501, await ask('POST /documents')],
+    [501, await ask('POST /agentic')],
     [405, await ask('PUT /tokens')],
     [200, await ask('GET /healthz')],
   ]

@@ -9,7 +9,6 @@ import { openTestVault, permissionsOf } from '../support/test-vault.js'
  * table in the program.
  */
 const OUT: Record<string, string> = {
-  '/documents': 'Documents',
   '/agentic /ai': 'Payments by agents',
   '/atomic': 'before 2022',
   '/connections /tenants/self/connections': 'Connections',

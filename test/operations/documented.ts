@@ -111,6 +111,8 @@ const CALLS: Record<string, string[]>[] = [
     'google-pay:delete': ['DELETE /google-pay/{id}'],
     'google-pay:manage': merchantCalls('google'),
   },
+  { 'documents:create': ['POST /documents'], 'documents:read': ['GET /documents/{id}'] },
+  { 'documents:reveal': ['GET /documents/{id}/data'], 'documents:delete': ['DELETE /documents/{id}'] },
   { 'keys:create': ['POST /keys'], 'keys:read': ['GET /keys', 'GET /keys/{id}'] },
   { 'keys:delete': ['DELETE /keys/{id}'] },
   { 'webhooks:create webhook:create': ['POST /webhooks'] },
@@ -436,6 +438,10 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   },
   'apple-pay certificate get': { good: { merchant_id: '$applemerchant', id: '$applecertificate' } },
   'apple-pay certificate delete': { good: { merchant_id: '$applemerchant', id: '$applecertificate' } },
+  'document create': {
+    good: { document: 'text', metadata: { 'attribute 1': 'a' } },
+    input: [{ metadata: { a: 1 } }, { metadata: { '': 'a' } }],
+  },
   'key get': { good: { id: '$clientkey' } },
   'key delete': { good: { id: '$clientkey' } },
   'key create': { input: [{ expires_at: '1/1/2001' }, { expires_at: '2032-01-15' }] },
@@ -538,11 +544,11 @@ export function toRequest(
   input: Input,
   { key, type, filler = '', suffix = '' }: Sent,
 ): Request {
-  const { target, body } = formatRequest(definition, input)
+  const { target, body, contentType } = formatRequest(definition, input)
   return new Request(`http://localhost${target}${suffix}`, {
     method: definition.endpoint.method,
     headers: {
-      'content-type': type ?? definition.http?.body?.types?.[0] ?? 'application/json',
+      'content-type': type ?? contentType ?? 'application/json',
       ...(key !== undefined && { 'svc-api-key': key }),
     },
     ...(body !== undefined && { body: body + filler }),

@@ -22,6 +22,8 @@ const COMMANDS_ALONE = [
   'log tail',
   'log reveals',
   'proxy call',
+  'document append',
+  'document discard',
 ]
 const GLOBAL_FLAGS = ALL_SETTINGS.map(({ word }) => word)
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*( [a-z0-9]+(-[a-z0-9]+)*)?( [a-z]+(-[a-z]+)*)$/
@@ -45,8 +47,10 @@ function findFaults(definition: RegisteredOperation): string[] {
     'it has no example': examples.length > 0 || cli?.isInternal === true,
     'a name that it stores may have control characters':
       endpoint?.takesBody !== true || isLine(properties.name),
-    'only PATCH has another usual content type':
-      types === undefined || types[0] === 'application/json' || endpoint?.method === 'PATCH',
+    'only PATCH and forms have another usual content type':
+      [undefined, 'application/json'].includes(types?.[0]) ||
+      endpoint?.method === 'PATCH' ||
+      http?.body?.form !== undefined,
     'content types need a body': types === undefined || endpoint?.takesBody === true,
     'it has no route, and is not listed in COMMANDS_ALONE':
       endpoint !== undefined || access.owner !== undefined || COMMANDS_ALONE.includes(name),

@@ -77,18 +77,16 @@ async function askHttp(
   const definition = registry.routed.find(({ name }) => name === operation)
   if (definition === undefined) throw new Error(`there is no operation "${operation}"`)
   const { method, path } = definition.endpoint
-  const { target, body } = formatRequest(definition, input)
+  const { target, body, contentType } = formatRequest(definition, input)
   const answer = await send({
     method,
     target,
     headers: {
       'svc-api-key': key,
       ...(idempotencyKey === undefined ? {} : { 'svc-idempotency-key': idempotencyKey }),
-      ...(body === undefined
-        ? {}
-        : { 'content-type': definition.http?.body?.types?.[0] ?? 'application/json' }),
+      ...(contentType === undefined ? {} : { 'content-type': contentType }),
     },
-    body: body ?? '',
+    body: (body ?? '') as string,
   })
   const breach = contract.findBreach(method, path, answer)
   if (breach !== undefined) throw new Error(`${operation} breaks the document: ${breach}\n${answer.body}`)

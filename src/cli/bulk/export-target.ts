@@ -21,6 +21,8 @@ const RETRY_MS = 20
 export interface ExportTarget {
   /** Resolves to false if the reader has closed the stream. @throws CofferError `storage_failed` */
   put(text: string): Promise<boolean>
+  /** Like `put`, but writes the bytes unchanged, also on a terminal. */
+  putBytes(bytes: Uint8Array): Promise<boolean>
   complete(): Promise<void>
   discard(): Promise<void>
 }
@@ -40,6 +42,10 @@ export async function openExportTarget(context: CommandContext, path: string): P
       file.append(Buffer.from(text))
       return true
     },
+    putBytes: async (bytes) => {
+      file.append(bytes)
+      return true
+    },
     complete: async () => file.publish(),
     discard: async () => file.discard(),
   }
@@ -54,7 +60,12 @@ type Output = Parameters<typeof write>[0]
 
 function writeTo(stream: Output): ExportTarget {
   const show = isTerminal(stream) ? displayLines : String
-  return { put: (text) => write(stream, show(text)), complete: async () => {}, discard: async () => {} }
+  return {
+    put: (text) => write(stream, show(text)),
+    putBytes: (bytes) => write(stream, bytes),
+    complete: async () => {},
+    discard: async () => {},
+  }
 }
 
 function writeToDevice(path: string, file: FileHandle): ExportTarget {
@@ -62,6 +73,10 @@ function writeToDevice(path: string, file: FileHandle): ExportTarget {
   return {
     put: async (text) => {
       await file.appendFile(show(text)).catch(refuseWrite(path))
+      return true
+    },
+    putBytes: async (bytes) => {
+      await file.appendFile(bytes).catch(refuseWrite(path))
       return true
     },
     complete: () => file.close(),

@@ -11,11 +11,14 @@ import { displayLines } from '../output/display.js'
 import { printNotice } from '../output/output.js'
 import { isTerminal, write } from '../output/terminal.js'
 
+/** Stands for the name of the file in a form. */
+const BODY_FILE = 'FILE'
+
 export async function printCurl(line: OperationLine): Promise<void> {
   const { context, definition, args, options } = line
   const { config, terminal } = context
   const { endpoint, positionals, http } = definition as RoutedOperation
-  const [contentType] = http?.body?.types ?? ['application/json']
+  const { types: [contentType] = ['application/json'], form } = http?.body ?? {}
   const { prefix = DEFAULT_PREFIX, url = `http://localhost:${DEFAULT_PORT}`, insecure, ca } = config
   if (args.length > positionals.length) throw usage('--curl takes one id at a time.')
   const named = Object.fromEntries(positionals.map((name, at) => [name, args[at]]))
@@ -32,12 +35,14 @@ export async function printCurl(line: OperationLine): Promise<void> {
     ca && `--cacert ${quote(ca)}`,
     `-H "${keyHeader.toUpperCase()}: $${variable}"`,
     options.idempotencyKey && `-H ${quote(`${idempotencyKey.toUpperCase()}: ${options.idempotencyKey}`)}`,
-    endpoint.takesBody && `-H 'Content-Type: ${contentType}' \\\n  --data-binary @-`,
+    endpoint.takesBody && form === undefined && `-H 'Content-Type: ${contentType}' \\\n  --data-binary @-`,
+    form && `-F '${form.file}=@${BODY_FILE}' \\\n  -F '${form.json}={}'`,
   ].filter((line) => typeof line === 'string')
   const show = isTerminal(terminal.stdout) ? displayLines : String
   await write(terminal.stdout, `${show(lines.join(' \\\n  '))}\n`)
   const rest = 'The body is not part of the call: curl reads it from standard input, as JSON.'
-  if (endpoint.takesBody) await printNotice(terminal, rest)
+  if (form !== undefined) await printNotice(terminal, `Replace ${BODY_FILE} by the name of the file.`)
+  else if (endpoint.takesBody) await printNotice(terminal, rest)
 }
 
 function quote(text: string): string {

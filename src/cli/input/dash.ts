@@ -1,7 +1,7 @@
 /** The file name `-` means standard input or output, or is refused. No command reads or creates a file of this name. */
 import { usage } from '../../errors.js'
 
-const READ_STDIN: readonly string[] = ['--file', '--seed', '--tls-cert', '--tls-key']
+const READ_STDIN: readonly string[] = ['--file', '--from', '--seed', '--tls-cert', '--tls-key']
 const ADVICE: Readonly<Record<string, string>> = {
   '--results': 'Standard output has the counts of the import. Give the name of a file.',
   '--resume': 'The file is read and written again. Give the name of a file.',

@@ -9,6 +9,7 @@ import * as access from './access.js'
 import * as app from './app.js'
 import * as config from './config.js'
 import * as control from './control.js'
+import * as document from './document.js'
 import * as formula from './formula.js'
 import * as invite from './invite.js'
 import * as log from './log.js'
@@ -26,6 +27,7 @@ const NOUNS = {
   app,
   config,
   control,
+  document,
   formula,
   invite,
   log,

@@ -69,11 +69,11 @@ export function isTerminal(stream: { readonly isTTY?: boolean | undefined }): bo
 const READER_GONE = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
 /**
- * Resolves to true when the text is written, or to false if the reader has closed the stream.
+ * Resolves to true when the text or the bytes are written, or to false if the reader has closed the stream.
  * @throws CofferError `storage_failed`
  */
-export function write(stream: OutputStream, text: string): Promise<boolean> {
-  if (text === '') return Promise.resolve(true)
+export function write(stream: OutputStream, text: string | Uint8Array): Promise<boolean> {
+  if (text.length === 0) return Promise.resolve(true)
   // Node also emits the event `error`. Without a listener, this event would end the process.
   if (!stream.listeners('error').includes(ignoreError)) stream.on('error', ignoreError)
   return new Promise((resolve, reject) => {

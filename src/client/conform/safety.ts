@@ -82,6 +82,9 @@ export const EFFECTS: Readonly<Record<string, Effect>> = {
   'app template list': 'static',
   'app update': 'own',
   'app whoami': 'static',
+  'document create': 'create',
+  'document delete': 'own',
+  'document get': 'own',
   // The service asks banks about the account.
   'enrich bank': 'sends',
   'enrich card': 'mode',

@@ -60,7 +60,11 @@ function chooseRules(exchange: VaultExchange): Promise<FaultRule[]> {
     path,
     isRelayed: relayed !== undefined,
     header: (name) => readHeader(request.headers, name),
-    body: async () => tryJson(await textOf(request.readBody(DEFAULT_BODY_LIMIT_BYTES))),
+    // A form is not read here, because it is read in pieces later.
+    body: async () =>
+      operation?.http?.body?.form === undefined
+        ? tryJson(await textOf(request.readBody(DEFAULT_BODY_LIMIT_BYTES)))
+        : undefined,
   })
 }
 

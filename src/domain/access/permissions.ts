@@ -8,7 +8,6 @@ const EVERYBODY = ['public', 'private', 'management'] as const
 const WITHOUT_EFFECT = {
   'connections:apple-pay': ['invoke', 'manage'],
   'connections:google-pay': ['invoke'],
-  documents: ['create', 'read', 'reveal', 'delete'],
   enrollment: ['get', 'create'],
 } as const
 type AreaWithoutEffect = keyof typeof WITHOUT_EFFECT
@@ -105,6 +104,13 @@ const WITH_EFFECT = {
     description: 'Manage merchants and certificates of Google Pay',
     application_types: privateHolders,
   },
+  'documents:create': { description: 'Create documents', application_types: ['public', 'private'] },
+  'documents:read': {
+    description: 'Read documents without their content',
+    application_types: privateHolders,
+  },
+  'documents:reveal': { description: 'Read the content of documents', application_types: privateHolders },
+  'documents:delete': { description: 'Delete documents', application_types: privateHolders },
   ...crudPermissions({ application: 'applications', reactor: 'reactors and formulas', proxy: 'proxies' }),
   'tenant:read': { description: 'Read the tenant', application_types: managementHolders },
   'tenant:update': { description: 'Update the tenant', application_types: managementHolders },

@@ -22,6 +22,7 @@ export interface AnswerSubject {
     | 'apple_pay'
     | 'wallet_merchant'
     | 'wallet_certificate'
+    | 'document'
   id: string
   /** Only for a token: the caller's grants at the time when the answer was stored. */
   granted?: Grants | undefined

@@ -102,6 +102,7 @@ export const ENTITY_TYPES = {
   google_pay: 'GooglePay',
   google_pay_certificate: 'GooglePayCertificate',
   google_pay_merchant: 'GooglePayMerchant',
+  document: 'Document',
   invitation: 'Invitation',
   key: 'Key',
   member: 'Member',

@@ -6,6 +6,7 @@ import type { ProxyTransform } from '../proxy/transform.js'
 import type { FormulaBody } from '../reactor/formula.js'
 import type { Requested } from '../reactor/state.js'
 import type { AnswerRecord } from './answer-record.js'
+import type { DocumentChunkRecord, DocumentRecord } from './document-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { MerchantRecord } from './merchant-record.js'
 import type { NetworkTokenRecord } from './network-token-record.js'
@@ -35,6 +36,7 @@ import type {
   WalletMerchantRecord,
 } from './wallet-record.js'
 
+export type { DocumentRecord } from './document-record.js'
 export type { LogRecord } from './log-record.js'
 export type { NetworkTokenRecord } from './network-token-record.js'
 export type {
@@ -47,7 +49,7 @@ export type { ThreeDsSessionRecord } from './threeds-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
 /**
- * The number of each kind on disk. Never change a number, and never use it again. The next number is 48. The
+ * The number of each kind on disk. Never change a number, and never use it again. The next number is 49. The
  * gaps are deliberate.
  */
 export const KINDS = {
@@ -83,6 +85,7 @@ export const KINDS = {
   callback: 34,
   account_updater_job: 35,
   network_token: 36,
+  document: 37,
   google_pay: 38,
   apple_pay: 39,
   import: 40,
@@ -92,6 +95,7 @@ export const KINDS = {
   wallet_domains: 44,
   wallet_merchant: 46,
   wallet_certificate: 47,
+  document_chunk: 48,
   log_block: 254,
   log: 255,
 } as const
@@ -438,6 +442,8 @@ export interface RecordOf {
   wallet_merchant: WalletMerchantRecord
   wallet_certificate: WalletCertificateRecord
   wallet_domains: WalletDomainsRecord
+  document: DocumentRecord
+  document_chunk: DocumentChunkRecord
   import: ImportRecord
   log_sink: LogSinkRecord
   log_block: LogBlockRecord | LogHeadRecord

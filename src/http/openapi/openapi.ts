@@ -193,9 +193,10 @@ function describeParameter({ input }: RoutedOperation, name: string, place: 'pat
 
 function describeBody(operation: RoutedOperation): JsonSchema {
   const { input, http, examples } = operation
-  const { whole: property, types = ['application/json'], isOptional } = http?.body ?? {}
+  const { whole: property, types = ['application/json'], isOptional, form } = http?.body ?? {}
   const { body: properties } = operation.endpoint
   const required = ((input.required ?? []) as readonly string[]).filter((name) => name in properties)
+  if (form !== undefined) return describeForm(operation, form)
   const whole = property === undefined ? undefined : properties[property]
   const schema = {
     ...toJsonSchema(whole ?? { ...input, properties, required }),
@@ -208,6 +209,19 @@ function describeBody(operation: RoutedOperation): JsonSchema {
     required: isOptional !== true,
     content: Object.fromEntries(types.map((type) => [type, described])),
   }
+}
+
+/** The part with the file may have any content type. */
+function describeForm(
+  { input, endpoint }: RoutedOperation,
+  { file, json }: { file: string; json: string },
+): JsonSchema {
+  const { [file]: content, content_type: _, ...properties } = endpoint.body
+  const rest = toJsonSchema({ ...input, properties, required: [] })
+  const binary = { type: 'string', format: 'binary', description: content?.description }
+  const schema = { type: 'object', properties: { [file]: binary, [json]: rest }, required: [file] }
+  const encoding = { [json]: { contentType: 'application/json' } }
+  return { required: true, content: { 'multipart/form-data': { schema, encoding } } }
 }
 
 function describeAlternatives(properties: Readonly<Record<string, Schema>>): JsonSchema {
@@ -231,7 +245,10 @@ function describeResponses(operation: RoutedOperation, { traceId, replayed }: He
     [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' },
     ...(takesKey && { [replayed.toUpperCase()]: { $ref: '#/components/headers/Replayed' } }),
   }
-  const content = output && { content: { 'application/json': { schema: toJsonSchema(output) } } }
+  const isContent = output !== undefined && 'content' in output
+  const content = isContent
+    ? { content: { '*/*': {} } }
+    : output && { content: { 'application/json': { schema: toJsonSchema(output) } } }
   const done = { description: 'Done.', headers, ...content }
   const existing = { ...done, description: 'The record that exists already.' }
   const isForSome = access.permissions.length > 0 || access.keyOf !== undefined

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { ByteCollector } from '../../domain/proxy/collect-bytes.js'
 import { type CofferError, validationError } from '../../errors.js'
 import type { ByteLease } from '../byte-budget.js'
+import { bodyTooLarge } from '../input.js'
 
 /**
  * The maximum number of bytes of a body that are read and discarded. An unwanted body is read and discarded,
@@ -68,11 +69,48 @@ export class RequestBody {
         // Every body ends with the event `close`. The error is created only if it is needed, because an error for each
         // request would cost a tenth of a POST.
         if (message.readableEnded) return
-        reject(validationError('The connection closed before the body was complete.'))
+        reject(connectionClosed())
       })
       message.once('fault', reject)
       if (this.#fault !== undefined) reject(this.#fault)
     })
+  }
+
+  /**
+   * Yields the body in pieces. While nobody takes a piece, nothing more is read from the connection.
+   * @throws CofferError `too_large`, and the errors of `read`
+   */
+  async *stream(limitBytes: number): AsyncGenerator<Uint8Array> {
+    const message = this.#message
+    if (Number(message.headers['content-length'] ?? 0) > limitBytes) throw bodyTooLarge(limitBytes)
+    this.#sendContinue?.()
+    this.#sendContinue = undefined
+    let wake = () => {}
+    const look = () => wake()
+    const events = ['readable', 'end', 'close', 'error', 'fault']
+    for (const event of events) message.on(event, look)
+    let bytes = 0
+    try {
+      for (;;) {
+        if (this.#fault !== undefined) throw this.#fault
+        // One piece has all bytes that have arrived, so that tiny chunks of a body are joined.
+        const piece = message.read() as Buffer | null
+        if (piece === null && message.readableEnded) return
+        if (piece === null && message.destroyed) throw connectionClosed()
+        if (piece === null) {
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+          continue
+        }
+        bytes += piece.length
+        if (bytes > limitBytes) throw bodyTooLarge(limitBytes)
+        yield piece
+      }
+    } finally {
+      // The rest of a refused body is drained later.
+      for (const event of events) message.off(event, look)
+    }
   }
 
   drain(done: () => void): void {
@@ -85,4 +123,8 @@ export class RequestBody {
     })
     message.resume()
   }
+}
+
+function connectionClosed(): CofferError {
+  return validationError('The connection closed before the body was complete.')
 }

@@ -72,6 +72,10 @@ export class ServedRequest implements HttpRequest {
     return this.#body.read(limitBytes)
   }
 
+  streamBody(limitBytes: number): AsyncIterable<Uint8Array> {
+    return this.#body.stream(limitBytes)
+  }
+
   fail(error: CofferError): boolean {
     return this.#body.fail(error)
   }
@@ -124,7 +128,8 @@ export class ServedRequest implements HttpRequest {
     if (answer.cutAt === 'start') return void message.socket.destroy()
     if (!message.complete || (isStopping && this.#connection.isLast)) headers.connection = 'close'
     const length = stream === undefined ? (bytes?.length ?? Buffer.byteLength(body)) : 0
-    this.lease.settle(length)
+    // The answer to a request whose content is streamed keeps the reserved bytes until the stream has ended.
+    if (stream === undefined) this.lease.settle(length)
     const close = () => this.close()
     const isSmall = length <= LARGE_BYTES
     if (isSmall && writePastNode(message, response, answer, { length, keepAliveLines, done: close }))

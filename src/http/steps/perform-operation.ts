@@ -5,12 +5,14 @@
 import { CofferError } from '../../errors.js'
 import { admit, authorizeNow } from '../../framework/caller/authorize.js'
 import type { Caller } from '../../framework/caller/caller.js'
+import { Content } from '../../framework/content.js'
 import { IDEMPOTENCY_KEY } from '../../framework/declaration.js'
 import { LOCAL_LIMITS } from '../../framework/limits.js'
 import { isOneUnit } from '../../framework/operation.js'
 import { perform } from '../../framework/perform.js'
 import type { Endpoint } from '../../framework/registry.js'
-import { answerGiven, answerResult } from '../exchange.js'
+import { answerContent, answerGiven, answerResult } from '../exchange.js'
+import type { FormRequest } from '../forms/receive-form.js'
 import { type HeaderNames, headerNames, readHeader } from '../headers.js'
 import { readBodyInput, readQuery } from '../input.js'
 import type { AnswererOptions } from '../options.js'
@@ -57,7 +59,10 @@ export function performOperation(
     const identified = await authenticator.byKey(exchange, allowsCached)
     // `perform` checks the permission too. This earlier check refuses a forbidden request before its body is read.
     const caller = await admit(host.store, identified, operation)
-    const body = endpoint.takesBody ? await readBodyInput(request, operation, bodyLimitBytes) : {}
+    const received =
+      operation.http?.body?.form && (await receive({ host, caller, operation, request, traceId }))
+    const read = endpoint.takesBody && received === undefined
+    const body = received?.input ?? (read ? await readBodyInput(request, operation, bodyLimitBytes) : {})
     try {
       const query = readQuery(endpoint, search)
       const input = { ...body, ...query.input, ...parameters() }
@@ -75,14 +80,21 @@ export function performOperation(
       }
       const outcome = await perform(host, caller, operation, input, traceId, options)
       const { status, headers, result, isReplayed } = outcome
+      if (result instanceof Content) return answerContent(status, result, request.method === 'HEAD')
       const answer =
         headers === undefined ? answerResult(status, result) : answerGiven(status, headers, result)
       if (isReplayed) answer.headers[names.replayed] = 'true'
       return answer
     } catch (error) {
+      await received?.discard()
       throw renameAsSent(await reasonOf(error, caller, operation), endpoint, names)
     }
   }
+}
+
+/** Loads the parser of forms only when a request has a form. */
+async function receive(request: FormRequest) {
+  return (await import('../forms/receive-form.js')).receiveForm(request)
 }
 
 /**

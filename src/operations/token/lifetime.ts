@@ -192,6 +192,9 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
       // Loaded only when a challenge ends, because every command about tokens loads this file.
       const { endByTimer } = await import('../3ds/changes.js')
       waiting.push(...(await endByTimer(tools, tenant, record)))
+    } else if (kind === 'document') {
+      const { purgeDocument } = await import('../document/document.js')
+      await purgeDocument(store, tenant, record.id)
     } else if ('id' in record) await store.purge(kind, tenant, record.id)
     count++
   }

@@ -4,7 +4,7 @@ import { fold, indent } from '../../output/display.js'
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
   Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
-  Cards: ['3ds', 'enrich', 'updater', 'network-token', 'google-pay', 'apple-pay'],
+  Cards: ['3ds', 'enrich', 'updater', 'network-token', 'google-pay', 'apple-pay', 'document'],
   Access: ['app', 'access', 'session', 'tenant'],
   People: ['member', 'invite'],
   Testing: ['control', 'seed', 'pull', 'conform', 'openapi'],
@@ -13,7 +13,7 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
 }
 /** In each of these groups, all nouns share one line. The line says what the nouns have in common. */
 const SHARED: Readonly<Record<string, string>> = {
-  Cards: 'card services',
+  Cards: 'card services, files',
   People: 'members of your tenant, and invitations',
   Config: 'settings of the vault, and named sets of them',
 }

@@ -15,7 +15,7 @@ export interface Wanted {
 }
 
 export function isOffered(definition: RegisteredOperation, wanted: Wanted): boolean {
-  const { access, kind, endpoint, noun, plaintext, cli } = definition
+  const { access, kind, endpoint, noun, plaintext, cli, output } = definition
   const { application, nouns, isReadOnly, isNoReveal, isRemote } = wanted
   const { permissions = [], rules = [], type } = application
   const held = new Set([...permissions, ...rules.flatMap((rule) => rule.permissions)])
@@ -24,7 +24,9 @@ export function isOffered(definition: RegisteredOperation, wanted: Wanted): bool
   const isHere = endpoint !== undefined || kind === 'relay' || !isRemote
   const isOwners = access.owner !== undefined || cli?.isInternal === true
   const hidesAll = isNoReveal && plaintext === 'refused'
-  if (!isHeld || !isHere || isOwners || hidesAll || findPresentation(definition).arguments) return false
+  const isFile = output !== undefined && 'content' in output
+  if (!isHeld || !isHere || isOwners || hidesAll || isFile || findPresentation(definition).arguments)
+    return false
   return (
     (access.keyOf === undefined || access.keyOf === type) &&
     (nouns === undefined || nouns.includes(noun)) &&

@@ -1,0 +1,147 @@
+/** Parses `multipart/form-data` (RFC 7578) while it arrives. Only `receive-form.ts` loads this file. */
+import { Dicer } from '@fastify/busboy'
+import { type CofferError, validationError } from '../../errors.js'
+
+/** The header of a part: names in lower case, and the values of each name. */
+type PartHeader = Readonly<Record<string, readonly string[] | undefined>>
+
+export interface FormPart {
+  name: string
+  contentType: string | undefined
+  bytes: AsyncIterable<Uint8Array>
+}
+
+/** The two parts of a form, and one more, so that a repeated part gets its own message. */
+const MAX_PARTS = 3
+/** The headers of a part: how many there may be, and how many bytes they may have together. */
+const HEADER_LIMITS = { maxHeaderPairs: 16, maxHeaderSize: 8 * 1024 }
+/** The bytes of a part that are read ahead. */
+const AHEAD_BYTES = 16 * 1024
+const IDENTITY = ['7bit', '8bit', 'binary']
+const NAMED = /^form-data(?=;|\s*$)/i
+const PARAMETER = /\s*;\s*([\w*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))/gy
+
+/**
+ * Calls `take` for each part, one after another. `take` must read the bytes of the part to their end. Stops at the first
+ * error, and reads no more of `pieces`.
+ * @throws CofferError `validation` if the form is malformed, and the errors of `pieces` and `take`
+ */
+export async function readForm(
+  pieces: AsyncIterable<Uint8Array>,
+  boundary: string,
+  take: (part: FormPart) => Promise<void>,
+): Promise<void> {
+  const parser = new Dicer({
+    boundary,
+    ...HEADER_LIMITS,
+    partHwm: AHEAD_BYTES,
+    highWaterMark: AHEAD_BYTES,
+  } as Dicer.Config)
+  let fault: { error: unknown } | undefined
+  let isFinished = false
+  let wake = () => {}
+  let finish = () => {}
+  const refuse = (error: unknown) => {
+    fault ??= { error }
+    wake()
+  }
+  /** Waits until `begin` calls back, or until the form is refused. Keeps nothing afterwards, because pieces may be tiny. */
+  const wait = async (begin: (done: () => void) => void) => {
+    await new Promise<void>((resolve) => {
+      wake = resolve
+      if (fault === undefined) begin(resolve)
+      else resolve()
+    })
+    if (fault !== undefined) throw fault.error
+  }
+  let taking = Promise.resolve()
+  const parts: Dicer.PartStream[] = []
+  parser.on('error', () => refuse(malformed()))
+  // The parser emits `finish` when the last part was taken. It then does not call back for a large last piece.
+  parser.on('finish', () => {
+    isFinished = true
+    finish()
+  })
+  parser.on('part', (part: Dicer.PartStream) => {
+    // A part fails if the form ends in the middle of it.
+    part.on('error', () => refuse(malformed()))
+    if (parts.push(part) > MAX_PARTS) {
+      refuse(validationError('The form has too many parts.'))
+      part.resume()
+      return
+    }
+    part.on('header', (header: object) => {
+      taking = taking.then(() => take(describePart(header as PartHeader, part)))
+      taking.catch((error: unknown) => {
+        refuse(error)
+        part.resume()
+      })
+    })
+  })
+  const iterator = pieces[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      let next: IteratorResult<Uint8Array> | undefined
+      await wait((done) => {
+        iterator.next().then((result) => {
+          next = result
+          done()
+        }, refuse)
+      })
+      if (next!.done) break
+      // After its end, a form may be followed by bytes that mean nothing.
+      if (isFinished) continue
+      const { value } = next!
+      await wait((done) => {
+        finish = done
+        parser.write(value, () => done())
+      })
+    }
+    // The parser reports an incomplete form in a tick after its end.
+    if (!isFinished) await wait((done) => parser.end(() => setImmediate(done)))
+    await wait((done) => void taking.then(done, refuse))
+  } catch (error) {
+    // Ends the work on the parts, so that nothing is stored after this function has failed.
+    for (const part of parts) part.destroy()
+    // If a piece is awaited, this ends the source after that piece. The answer does not wait for it.
+    void iterator.return?.().catch(() => undefined)
+    await taking.catch(() => undefined)
+    throw error
+  }
+}
+
+/** @throws CofferError `validation` */
+function describePart(header: PartHeader, bytes: AsyncIterable<Uint8Array>): FormPart {
+  const name = nameOf(onlyValue(header, 'content-disposition') ?? '')
+  const encoding = onlyValue(header, 'content-transfer-encoding')
+  if (name === undefined)
+    throw validationError('Each part of the form needs the header Content-Disposition: form-data; name="…".')
+  if (encoding !== undefined && !IDENTITY.includes(encoding.trim().toLowerCase()))
+    throw validationError('A part of the form is encoded. Send its bytes without Content-Transfer-Encoding.')
+  return { name, contentType: onlyValue(header, 'content-type')?.trim(), bytes }
+}
+
+function onlyValue(header: PartHeader, name: string): string | undefined {
+  const values = header[name] ?? []
+  if (values.length <= 1) return values[0]
+  throw validationError('A part of the form repeats a header.')
+}
+
+/** Returns the parameter `name`, or undefined if the header has none or is malformed. */
+function nameOf(disposition: string): string | undefined {
+  const start = NAMED.exec(disposition)
+  if (start === null) return undefined
+  let name: string | undefined
+  let at = start[0].length
+  for (const match of disposition.slice(at).matchAll(PARAMETER)) {
+    at += match[0].length
+    if (match[1]!.toLowerCase() !== 'name') continue
+    if (name !== undefined) return undefined
+    name = match[2] ?? match[3]
+  }
+  return disposition.slice(at).trim() === '' ? name : undefined
+}
+
+function malformed(): CofferError {
+  return validationError('The body is not a complete form (multipart/form-data), or its boundary is wrong.')
+}
