@@ -7,8 +7,8 @@ const root = new URL('../../', import.meta.url).pathname
 const source = join(root, 'src')
 
 /**
- * For each folder, the other folders that it may import. Every folder may also import its own files and LEAVES. A
- * port is a single file of a folder.
+ * For each folder, the other folders that it may import. Every folder may also import its own files and LEAVES. An
+ * entry that names a single file is a port of the folder.
  */
 const ARROWS: Record<string, string> = {
   domain: '',
@@ -39,12 +39,12 @@ const ARROWS: Record<string, string> = {
   'assets.ts': '',
 }
 
-/** Every folder may import these files. They import nothing. */
+/** Every folder may import these files. These files import nothing. */
 const LEAVES = ['errors.ts', 'bounded-map.ts']
 
 /**
- * For each fixture, the files that may import it as a module. The program does not read these fixtures from
- * the disk, because they are part of the bundle.
+ * For each fixture, the files that may import it as a module. The program does not read these fixtures from the disk,
+ * because the bundle contains them.
  */
 const FIXTURES: Record<string, string[]> = {
   '../fixtures/cards.json': ['domain/test-cards/table.ts'],
@@ -74,12 +74,12 @@ const IMPORTERS: Record<string, string[]> = {
   ses: ['reactor/guest/realm.ts'],
   events: ['reactor/facades/events.ts', 'reactor/facades/internals.d.ts'],
   'readable-stream': ['reactor/facades/stream.ts'],
-  // Not a package: the build leaves this import as it is, and the guest provides it.
+  // `coffer:internals` is not a package: the build leaves this import as it is, and the guest provides it.
   'coffer:internals': ['util', 'zlib', 'async-hooks', 'http-client'].map(
     (name) => `reactor/facades/${name}.ts`,
   ),
   vitest: ['vitest.ts'],
-  // Any file of the dashboard may import it.
+  // Any file of the dashboard may import `preact`.
   preact: ['page'],
 }
 
@@ -164,7 +164,7 @@ t.test('each package is imported only by the files that are listed for it', asyn
     const isImporter = IMPORTERS[name]?.some((each) => file === each || folderOf(file) === each)
     t.ok(isImporter || isTypeOnly({ file, target }), `${file} must not import ${target}`)
   }
-  // The product is built on these packages, so each of them must still be used.
+  // Each of these packages must be used, because the product is built on them.
   for (const name of 'commander inquirer chalk lowdb libsodium-wrappers ajv cli-table3 ses'.split(' '))
     for (const file of IMPORTERS[name] ?? ['none'])
       t.ok(
@@ -173,7 +173,10 @@ t.test('each package is imported only by the files that are listed for it', asyn
       )
 })
 
-/** Handlers that do other work in no-reveal mode. The framework changes their answers (`framework/no-reveal.ts`). */
+/**
+ * Handlers that behave differently in no-reveal mode, each with the difference. For all other handlers, the framework
+ * changes the answer (`framework/no-reveal.ts`).
+ */
 const READS_NO_REVEAL: Record<string, string> = {
   'operations/network-token/attributes.ts': 'shows the number masked, also with the permission to reveal',
   'operations/proxy/proxy-relay.ts': 'redacts the answer of another server',
@@ -189,7 +192,7 @@ const READS_NO_REVEAL: Record<string, string> = {
   'operations/updater/process-job.ts': 'works in the mode of the caller that created the job',
 }
 
-t.test('a handler does not change its answer because of no-reveal mode', async (t) => {
+t.test('only the listed handlers read whether the caller is in no-reveal mode', async (t) => {
   const readers = files.filter((file) => {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
     return folderOf(file) === 'operations' && /\bisNoReveal\b/.test(code)
@@ -216,9 +219,9 @@ t.test('only bin uses the global process', async (t) => {
   const global = /from 'node:process'|globalThis\.process|\bprocess\.[a-z]/
   for (const file of files) {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
-    // Exceptions: samples are only text. The guest is its own program. The facades of the guest use the `process` of
-    // reactor code. The code that starts the guest needs the version of Node. The library runs in the process of its
-    // caller.
+    // Some files may use the global `process`. Samples are only text. The guest is a separate program. The facades of
+    // the guest use the `process` of reactor code. The code that starts the guest needs the version of Node. The
+    // library runs in the process of the program that imports it.
     const isExcepted =
       /^(page\/samples|reactor\/guest\/(guest|late|process|run)|reactor\/facades\/[\w-]+|reactor\/confinement|library\/open)\.ts$/.test(
         file,
@@ -241,7 +244,7 @@ t.test('the SQL uses only features that all engines with this protocol support',
   t.ok(own.length > 10)
 })
 
-t.test('the version is equal to the version of the package', async (t) => {
+t.test('the version in the code is equal to the version in package.json', async (t) => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   t.equal(VERSION, version)
 })

@@ -1,4 +1,6 @@
-/** An agent that tries to read the data of a token. No result of a tool may contain a marked value. */
+/**
+ * These tests act as an agent that tries to read the data of a token. No result of a tool may contain a marked value.
+ */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { createVaultHome } from '../cli/home.js'
@@ -191,8 +193,8 @@ async function open(test: Test) {
 }
 
 /**
- * Returns the marks in a result. Also searches the result without its JSON escapes, because an attacker can remove
- * them.
+ * Returns the marks in a result. The function also searches the result without its JSON escapes, because an attacker
+ * can remove the escapes.
  */
 function leaks(told: unknown): string[] {
   const text = JSON.stringify(told) ?? ''

@@ -1,6 +1,6 @@
 /**
- * Real disks that are full, or that lack permissions. If the machine does not permit a test, the test is skipped with a
- * message.
+ * Tests with real disks that are full or that lack permissions. If the machine does not permit a test, the test is
+ * skipped with a message.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'

@@ -136,7 +136,7 @@ refuses('no second request can be hidden in the body of a request', [
 ])
 
 t.test(
-  'a message that is not HTTP/1.1 gets 400, and no request that was hidden in an earlier body has been performed',
+  'a message that is not HTTP/1.1 gets 400, and a request that is hidden in the body of a message is not performed',
   async (t) => {
     t.match(await vault.ask('token get', { id: 'smuggled' }), { data: 1 })
     const cases: [string, string | Uint8Array][] = [

@@ -1,6 +1,6 @@
 /**
  * Loads a server with mixed requests and ends it with a signal. Reports the acknowledged changes and the lost requests.
- * Uses only HTTP.
+ * The load uses only HTTP.
  */
 import { once } from 'node:events'
 import { Agent, request as requestHttp } from 'node:http'
@@ -74,7 +74,8 @@ class Load {
       const answer = await this.#ask(line, isRead || isDelete ? undefined : { type: 'token', data })
       if (typeof answer === 'string') {
         if (answer === 'dropped') this.dropped++
-        // It is unknown whether the server performed this deletion.
+        // A deletion without a response may have been performed or not, so the check at the end must not expect this
+        // token.
         if (answer !== 'refused' && isDelete) this.acknowledged.delete(id)
         return
       }
@@ -102,7 +103,8 @@ class Load {
       return { status: response.statusCode, json: text === '' ? undefined : JSON.parse(text) }
     } catch (error) {
       if ((error as { code?: string }).code === 'ECONNREFUSED') return 'refused'
-      // A later request may use an idle connection that the server is closing.
+      // A request that starts after the signal may use an idle connection that the server is closing. Its failure is no
+      // error of the server.
       return sentAt > this.signalledAt ? 'late' : 'dropped'
     }
   }

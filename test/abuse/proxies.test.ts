@@ -147,7 +147,7 @@ t.test('a proxy survives destinations with invalid, endless or incomplete respon
   t.notOk(lines.join().includes(SECRET))
 })
 
-t.test('a body of 100 MB passes through without being held in memory', async (t) => {
+t.test('a body of 100 MB passes through a proxy without being held in memory', async (t) => {
   const { call, answer } = await open(t)
   const size = 100 * 1024 * 1024
   let produced = 0
@@ -194,7 +194,7 @@ t.test('redirects are not followed, and a proxy never calls its own server', asy
   t.equal((await fetch(`${own}/proxy`, { headers: looping })).status, 403)
 })
 
-t.test('code of a reactor or of a proxy never calls its own server', async (t) => {
+t.test('code of a reactor or of a proxy cannot call the server that runs the code', async (t) => {
   const { ask, call, create, answer, servedPort, own, key } = await open(t)
   answer(answerOf('{}'))
   const urls = OWN_HOSTS.map((host) => `http://${host}:${servedPort}/healthz`)
@@ -328,7 +328,7 @@ t.test(
   },
 )
 
-t.test('transforms receive and return at most 8 MiB', async (t) => {
+t.test('a transform of a proxy receives and returns at most 8 MiB', async (t) => {
   const { app, begin, answer, create, faults } = await open(t)
   await setSetting(app, 'reactors.time_limit_ms', '60000')
   const code = 'module.exports = async ({ args }) => ({ body: args.body })'

@@ -77,20 +77,23 @@ t.test(
   },
 )
 
-t.test('a link in place of the lock is not followed, whether or not its target exists', async (t) => {
-  const { home, vault } = await createFilledHome(t)
-  const target = home.write('target', 'untouched')
-  for (const leadsTo of [target, join(home.place, 'nothing')]) {
-    symlinkSync(leadsTo, join(vault, 'lock'))
-    const { code, stderr } = await home.run(['token', 'list'])
-    t.equal(code, 5)
-    t.match(stderr, 'lock is not a lock of Coffer, but has its name. Move it away')
-    rmSync(join(vault, 'lock'))
-  }
-  t.equal(readFileSync(target, 'utf8'), 'untouched')
-  t.notOk(existsSync(join(home.place, 'nothing')))
-  t.equal((await home.run(['token', 'list'])).code, 0)
-})
+t.test(
+  'if the lock is replaced by a link, the link is not followed, whether or not its target exists',
+  async (t) => {
+    const { home, vault } = await createFilledHome(t)
+    const target = home.write('target', 'untouched')
+    for (const leadsTo of [target, join(home.place, 'nothing')]) {
+      symlinkSync(leadsTo, join(vault, 'lock'))
+      const { code, stderr } = await home.run(['token', 'list'])
+      t.equal(code, 5)
+      t.match(stderr, 'lock is not a lock of Coffer, but has its name. Move it away')
+      rmSync(join(vault, 'lock'))
+    }
+    t.equal(readFileSync(target, 'utf8'), 'untouched')
+    t.notOk(existsSync(join(home.place, 'nothing')))
+    t.equal((await home.run(['token', 'list'])).code, 0)
+  },
+)
 
 t.test(
   "a process without the key that listens on the vault's socket learns nothing and blocks no command",
@@ -100,7 +103,7 @@ t.test(
     const impostor = createServer((socket) => {
       socket.on('data', (bytes) => heard.push(bytes))
       socket.on('error', () => {})
-      // Sends a challenge like the owner's, and then an answer that proves nothing.
+      // The impostor sends a challenge as the owner of the vault does, and then an answer that proves nothing.
       for (const message of [{ nonce: Buffer.alloc(32).toString('base64') }, { proof: 'AAAA' }]) {
         const body = Buffer.from(JSON.stringify(message))
         const length = Buffer.alloc(4)
@@ -119,7 +122,7 @@ t.test(
   },
 )
 
-t.test('a link or an invalid file in place of the socket blocks no command', async (t) => {
+t.test('if the socket is replaced by a link or an invalid file, no command blocks', async (t) => {
   const { home, vault } = await createFilledHome(t)
   const socket = join(vault, 'socket')
   const target = home.write('target', 'untouched')

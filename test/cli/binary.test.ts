@@ -74,7 +74,7 @@ t.test(
 )
 
 t.test(
-  'a signal ends a command at once, even while it draws a question or waits for its reader',
+  'a signal ends a command at once, even while the command shows a question or waits for the reader of its output',
   async (t) => {
     const machine = await createMachine(t)
     const dataOf = (at: number) => (at === 7 ? 'x'.repeat(300_000) : 'y')
@@ -123,7 +123,7 @@ t.test('a signal ends a command that waits for more input', async (t) => {
   execFileSync('mkfifo', [pipe])
   for (const line of ['seed apply pipe', 'token import pipe']) {
     const child = machine.start(line.split(' '))
-    // This writer writes nothing. Opening it waits until the command opens the pipe to read.
+    // The writer of the pipe writes nothing. This call waits until the command opens the pipe to read.
     const writer = await openFile(pipe, 'w')
     await end(child)
     await writer.close()
@@ -186,7 +186,7 @@ t.test('if the server is stopped, a command ends after 10 s and says what to do'
   await ended
 })
 
-/** A short run of the kill test. `npm run test:soak` runs it for a longer time. */
+/** This is a short run of the kill test. `npm run test:soak` runs the kill test for a longer time. */
 t.test('servers and commands that are killed lose no acknowledged token', async (t) => {
   const { kills, acknowledged, faults } = await killCommands(4_000)
   t.comment(JSON.stringify({ kills, acknowledged }))

@@ -45,7 +45,7 @@ async function contentsOf(server: Awaited<ReturnType<typeof serve>>) {
 const sockets = createSocketFetch()
 t.teardown(() => sockets.close())
 
-t.test('Coffer has no differences, and nothing is left behind', async (t) => {
+t.test('a comparison of Coffer with itself finds no differences and leaves no records behind', async (t) => {
   const server = await serve(t)
   const before = await contentsOf(server)
   const { code, stdout, stderr } = await conform(server.url)
@@ -59,39 +59,42 @@ t.test('Coffer has no differences, and nothing is left behind', async (t) => {
   t.same(await contentsOf(server), before)
 })
 
-t.test('deliberate faults are found, and printed as a table, as Markdown and as JSON', async (t) => {
-  const server = await serve(t)
-  const before = await contentsOf(server)
-  const fetch: Fetch = async (url, init) => {
-    const answer = await sockets.fetch(url, init)
-    if (init.method !== 'PATCH' || !url.includes('/tokens/')) return answer
-    answer.body.resume()
-    return {
-      ...answer,
-      status: 418,
-      body: [Buffer.from(JSON.stringify({ title: '\u001b[31m| <b>tea</b>' }))] as never,
+t.test(
+  'a comparison finds deliberate faults and prints them as a table, as Markdown and as JSON',
+  async (t) => {
+    const server = await serve(t)
+    const before = await contentsOf(server)
+    const fetch: Fetch = async (url, init) => {
+      const answer = await sockets.fetch(url, init)
+      if (init.method !== 'PATCH' || !url.includes('/tokens/')) return answer
+      answer.body.resume()
+      return {
+        ...answer,
+        status: 418,
+        body: [Buffer.from(JSON.stringify({ title: '\u001b[31m| <b>tea</b>' }))] as never,
+      }
     }
-  }
-  const only = ['--only', 'token-updates']
-  const { code, stdout, stderr } = await conform(server.url, only, { fetch })
-  t.equal(code, 12)
-  t.match(stderr, 'server-differs')
-  const { differences } = JSON.parse(stdout)
-  t.ok(differences.length > 0)
-  t.match(differences[0], { area: 'Tokens', operation: 'token update', difference: /status is 418, not/ })
-  t.notMatch(stdout, '\u001b')
-  const markdown = await conform(server.url, [...only, '--markdown'], { fetch })
-  t.match(markdown.stdout, /^# http.*\n\n\| Area \| Calls \| Equal \| Different \|\n/)
-  t.match(markdown.stdout, '\\<b\\>tea')
-  t.notMatch(markdown.stdout, /\u001b|<b>/)
-  const table = await conform(server.url, [...only, '-o', 'table'], { fetch })
-  t.match(table.stdout, /area +calls +equal +different/)
-  t.notMatch(table.stdout, '\u001b[31m')
-  t.notMatch(stdout + markdown.stdout + table.stdout, /key_[1-9A-HJ-NP-Za-km-z]{22}/)
-  t.same(await contentsOf(server), before, 'nothing is left behind')
-})
+    const only = ['--only', 'token-updates']
+    const { code, stdout, stderr } = await conform(server.url, only, { fetch })
+    t.equal(code, 12)
+    t.match(stderr, 'server-differs')
+    const { differences } = JSON.parse(stdout)
+    t.ok(differences.length > 0)
+    t.match(differences[0], { area: 'Tokens', operation: 'token update', difference: /status is 418, not/ })
+    t.notMatch(stdout, '\u001b')
+    const markdown = await conform(server.url, [...only, '--markdown'], { fetch })
+    t.match(markdown.stdout, /^# http.*\n\n\| Area \| Calls \| Equal \| Different \|\n/)
+    t.match(markdown.stdout, '\\<b\\>tea')
+    t.notMatch(markdown.stdout, /\u001b|<b>/)
+    const table = await conform(server.url, [...only, '-o', 'table'], { fetch })
+    t.match(table.stdout, /area +calls +equal +different/)
+    t.notMatch(table.stdout, '\u001b[31m')
+    t.notMatch(stdout + markdown.stdout + table.stdout, /key_[1-9A-HJ-NP-Za-km-z]{22}/)
+    t.same(await contentsOf(server), before, 'nothing is left behind')
+  },
+)
 
-t.test('an interrupt deletes the records before the command ends', async (t) => {
+t.test('after an interrupt, conform deletes its records before the command ends', async (t) => {
   const server = await serve(t)
   const before = await contentsOf(server)
   const interrupt = new AbortController()
@@ -118,7 +121,7 @@ for (const signal of ['SIGINT', 'SIGHUP'] as const)
     let isCreated = false
     const fetch: Fetch = async (url, init) => {
       if (isCreated || init.method !== 'POST' || !url.endsWith('/tokens')) return sockets.fetch(url, init)
-      // The request is sent, and its answer arrives only after the signal.
+      // The request reaches the server, and its answer arrives only after the signal.
       const answer = sockets.fetch(url, init)
       interrupt.abort()
       isCreated = (await answer).status === 201
@@ -158,7 +161,7 @@ t.test('after an interrupt, the run deletes its records even if the server limit
   t.same(await contentsOf(server), before)
 })
 
-t.test('a run deletes no token of the tenant if the tenant deduplicates', async (t) => {
+t.test('conform deletes no existing token of the tenant if the tenant deduplicates tokens', async (t) => {
   const server = await serve(t)
   // The cases of these files create tokens with this data.
   const data = ['hello', 'x', 'a', { number: '4242424242424242' }, 'secret', 'data', 1, true]
@@ -190,7 +193,7 @@ async function dataOfCases(url: string): Promise<unknown[]> {
   return [...found.values()]
 }
 
-t.test('a report shows no data, number or key that the server has answered', async (t) => {
+t.test('a report of conform shows no data, number or key from the answers of the server', async (t) => {
   const server = await serve(t)
   const secrets = ['4111111111111111', 'Ada Lovelace', 'key_3333333333333333333333']
   const [number, name, key] = secrets
@@ -249,7 +252,7 @@ t.test('a token that the server had before is neither changed nor deleted', asyn
   t.equal((await server.ask('token get', { id: 'mine' })).id, 'mine')
 })
 
-t.test('a record that cannot be deleted is named with its command', async (t) => {
+t.test('for a record that cannot be deleted, conform prints the command that deletes it', async (t) => {
   const server = await serve(t)
   const fetch: Fetch = async (url, init) => {
     if (init.method !== 'DELETE' || !url.includes('/applications/')) return sockets.fetch(url, init)
@@ -271,7 +274,7 @@ async function hostile(t: Test, listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-t.test('the command stops reading an answer that is too large', async (t) => {
+t.test('conform stops reading an answer that is too large', async (t) => {
   const url = await hostile(t, (_, answer) => {
     const more = () => {
       while (!answer.destroyed && answer.write(' '.repeat(65_536)));
@@ -291,20 +294,23 @@ t.test('a server that does not answer ends the run', async (t) => {
   t.match(stderr, 'no complete answer within 1 s')
 })
 
-t.test('a redirect is not followed, because it would send the key to another server', async (t) => {
-  let reached = 0
-  const other = await hostile(t, (_, answer) => {
-    reached++
-    answer.end()
-  })
-  const url = await hostile(t, (_, answer) => answer.writeHead(307, { location: other }).end())
-  const { code, stderr } = await conform(url)
-  t.equal(code, 9)
-  t.match(stderr, 'status 307')
-  t.equal(reached, 0)
-})
+t.test(
+  'conform does not follow a redirect, because a redirect would send the key to another server',
+  async (t) => {
+    let reached = 0
+    const other = await hostile(t, (_, answer) => {
+      reached++
+      answer.end()
+    })
+    const url = await hostile(t, (_, answer) => answer.writeHead(307, { location: other }).end())
+    const { code, stderr } = await conform(url)
+    t.equal(code, 9)
+    t.match(stderr, 'status 307')
+    t.equal(reached, 0)
+  },
+)
 
-t.test('a person must confirm that the key is sent to another machine', async (t) => {
+t.test('before conform sends the key to another machine, a person must confirm with --yes', async (t) => {
   let sent = 0
   const fetch: Fetch = async () => {
     sent++
@@ -319,7 +325,7 @@ t.test('a person must confirm that the key is sent to another machine', async (t
   t.match(agreed.stderr, 'may not create applications')
 })
 
-t.test('a dry run lists the cases and the reasons, and sends nothing', async (t) => {
+t.test('a dry run lists the cases and the reasons for skipped cases, and sends nothing', async (t) => {
   const { code, stdout, stderr } = await runProcess(main, {
     words: ['conform', '--dry-run', '-o', 'json'],
     env: { HOME: '/nonexistent' },

@@ -9,7 +9,10 @@ import { createVaultHome, ruleOf } from './home.js'
 
 const SECRET = 'secret-of-token'
 
-/** Creates a vault with five tokens, two links and an application. All of them are in the log unless `isFlushed`. */
+/**
+ * Creates a vault with five tokens, two links and an application. All these records are in the log unless `isFlushed`
+ * is true.
+ */
 async function createBench(t: Test, isFlushed = false) {
   const home = await createVaultHome(t)
   for (let index = 1; index <= 5; index++)
@@ -21,7 +24,7 @@ async function createBench(t: Test, isFlushed = false) {
   const rules = [1, 2].map((priority) => ruleOf('reveal', { priority, container: `/c${priority}/` }))
   const { key } = await home.createApp({ rules })
   if (isFlushed) await home.json(['vault', 'compact'])
-  /** Runs a command in the copy. */
+  /** Runs a command in the copy of the vault. */
   const after = async (line: string) => (await home.json(`${line} --vault new`)) as never
   return { home, vault: join(home.place, '.coffer'), key, after }
 }
@@ -151,15 +154,15 @@ t.test('a vault without its state or its log head can be copied', async (t) => {
   t.match(await flushed.after('log verify'), { is_whole: true })
 })
 
-/** Damages both copies of the record of the first tenant. Returns a function that repairs them. */
+/** Damages both copies of the record of the first tenant. Returns a function that repairs both copies. */
 function breakFirstTenant(vault: string): () => void {
   const folder = join(vault, 'segments')
   const tables = readdirSync(folder).map((name) => ({
     path: join(folder, name),
     bytes: readFileSync(join(folder, name)),
   }))
-  // The second copies of keys are in their own table, which is the smallest table. The first record of a table is its
-  // oldest.
+  // The second copies of keys are in their own table, which is the smallest table. The first record of a table is the
+  // oldest record of the table.
   const [copies] = tables.toSorted((left, right) => left.bytes.length - right.bytes.length)
   const record = copies!.bytes.subarray(0, 64)
   const places = tables.map(({ path, bytes }) => ({ path, at: bytes.indexOf(record) }))
@@ -172,7 +175,7 @@ function breakFirstTenant(vault: string): () => void {
   return flip
 }
 
-t.test('the lost keys of the only tenant are named, and nothing is copied', async (t) => {
+t.test('if the keys of the only tenant are lost, the error names them, and nothing is copied', async (t) => {
   const { vault, home } = await createBench(t, true)
   const repair = breakFirstTenant(vault)
   const loss = /The keys of tenant number 1 are lost, so none of its \d+ rows can be read\. Restore a backup/
@@ -192,25 +195,28 @@ t.test('the lost keys of the only tenant are named, and nothing is copied', asyn
   t.match(await home.json('vault verify'), { ok: true })
 })
 
-t.test('the lost keys of one tenant are counted, and the other tenants are copied', async (t) => {
-  const bench = await createBench(t, true)
-  const { vault, home, after } = bench
-  const { id: other } = (await home.json('tenant create other')) as { id: string }
-  await home.json(['token', 'create', '--tenant', other], {
-    stdin: '{"id":"tok-other","type":"token","data":"kept"}',
-  })
-  await home.json('vault compact')
-  breakFirstTenant(vault)
-  const { report, stderr } = await copy(bench)
-  t.match(report.lost_tenants, [{ tenant: 1 }])
-  const [{ rows }] = report.lost_tenants
-  t.ok(rows > 8, `${rows} rows`)
-  t.match(report.skipped, { token: 5, association: 2, tenant: 1 })
-  t.ok(stderr.includes(`The keys of tenant number 1 are lost, so none of its ${rows} rows can be read.`))
-  t.match(await after('tenant list'), [{ id: other }])
-  t.match(await after('token get tok-other --reveal'), { data: 'kept' })
-  t.match(await after('vault verify'), { ok: true })
-})
+t.test(
+  'if the keys of one tenant are lost, the report counts them, and the other tenants are copied',
+  async (t) => {
+    const bench = await createBench(t, true)
+    const { vault, home, after } = bench
+    const { id: other } = (await home.json('tenant create other')) as { id: string }
+    await home.json(['token', 'create', '--tenant', other], {
+      stdin: '{"id":"tok-other","type":"token","data":"kept"}',
+    })
+    await home.json('vault compact')
+    breakFirstTenant(vault)
+    const { report, stderr } = await copy(bench)
+    t.match(report.lost_tenants, [{ tenant: 1 }])
+    const [{ rows }] = report.lost_tenants
+    t.ok(rows > 8, `${rows} rows`)
+    t.match(report.skipped, { token: 5, association: 2, tenant: 1 })
+    t.ok(stderr.includes(`The keys of tenant number 1 are lost, so none of its ${rows} rows can be read.`))
+    t.match(await after('tenant list'), [{ id: other }])
+    t.match(await after('token get tok-other --reveal'), { data: 'kept' })
+    t.match(await after('vault verify'), { ok: true })
+  },
+)
 
 t.test(
   'the keys of a tenant survive the loss of any single table, and the keys of a deleted tenant do not come back',

@@ -1,4 +1,4 @@
-/** `-` means standard input or output, or is refused. No command reads or creates a file named `-`. */
+/** The argument `-` means standard input or output, or is refused. No command reads or creates a file named `-`. */
 import { readdirSync } from 'node:fs'
 import type { Command } from 'commander'
 import t from 'tap'

@@ -85,18 +85,18 @@ testVault('doctor reports every part of the confinement that vault status report
   for (const name of Object.keys(reactor_sandbox)) t.ok(found.includes(name.replaceAll('_', ' ')), name)
 })
 
+t.test('a confinement tool that is missing is not used, and on macOS no tool is used', async (t) => {
+  t.same(await findConfinement({ ...node, platform: 'darwin' }, '/guest.mjs', ['setpriv']), { wrapper: [] })
+  t.same((await findConfinement(node, import.meta.filename, ['no-such-tool --net', ''])).wrapper, [])
+  t.same((await findConfinement(node, '/no/such/guest.mjs', [''])).wrapper, [])
+})
+
 t.test(
-  'a confinement tool that is missing is not used, and on systems other than Linux no tool is probed',
+  'if root starts the host, the confinement does not change the user if the bundles are private',
   async (t) => {
-    t.same(await findConfinement({ ...node, platform: 'darwin' }, '/guest.mjs', ['setpriv']), { wrapper: [] })
-    t.same((await findConfinement(node, import.meta.filename, ['no-such-tool --net', ''])).wrapper, [])
-    t.same((await findConfinement(node, '/no/such/guest.mjs', [''])).wrapper, [])
+    const root = { ...node, isRoot: true }
+    t.ok(listWrappers(root, false).some((words) => words.includes('--reuid 65534')))
+    t.notOk(listWrappers(root, true).some((words) => words.includes('--reuid')))
+    t.notOk(listWrappers(node, false).some((words) => words.includes('--reuid')))
   },
 )
-
-t.test('for root, the confinement does not change the user if the bundles are private', async (t) => {
-  const root = { ...node, isRoot: true }
-  t.ok(listWrappers(root, false).some((words) => words.includes('--reuid 65534')))
-  t.notOk(listWrappers(root, true).some((words) => words.includes('--reuid')))
-  t.notOk(listWrappers(node, false).some((words) => words.includes('--reuid')))
-})

@@ -14,7 +14,7 @@ function readAll(folder: string): string {
   return files.map((path) => readFileSync(path, 'latin1')).join('')
 }
 
-t.test('commands manage keys, and the key survives a rekey, a copy and a backup', async (t) => {
+t.test('commands manage keys, and a key survives a rekey, a copy and a backup of the vault', async (t) => {
   const home = await createVaultHome(t)
   const vault = join(home.place, '.coffer')
   const key = (await home.json(['key', 'create'])) as PublicKey & { id: string }
@@ -54,7 +54,7 @@ t.test('commands manage keys, and the key survives a rekey, a copy and a backup'
 })
 
 t.test(
-  'the expiry of a key can be given as a duration, and the error for missing flags names them',
+  'the expiry of a key can be given as a duration, and if flags are missing, the error names the missing flags',
   async (t) => {
     const home = await createVaultHome(t)
     const { expires_at } = (await home.json(['key', 'create', '--expires-at', '30d'])) as {

@@ -1,4 +1,4 @@
-/** Runs every example of every help page in its own folder, with the demo vault of `npm start`. */
+/** Runs every example of every help page in a separate folder, with the demo vault of `npm start`. */
 import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,10 @@ import { runProcess } from './fake-process.js'
 t.setTimeout(500_000)
 
 const AT_ONCE = 4
-/** The examples of `coffer control` need a server with a control plane. The second test of this file runs them. */
+/**
+ * The examples of `coffer control` need a server with a control plane. The second test of this file runs these
+ * examples.
+ */
 const NEEDS_CONTROLS = 'control'
 const MAX_MS = 20_000
 
@@ -30,7 +33,9 @@ const ALONE = /^coffer((?: (?:'[^']*'|[^\s'"\\|&;<>$`(){}*?!~#]+))*)$/
 /** A command with this option starts a program, which would read the standard input of this process. */
 const STARTS_PROGRAM = / --run /
 
-/** Runs one line in a new folder with the demo vault. Runs it in this process if it needs no shell. */
+/**
+ * Runs one line in a new folder with the demo vault. If the line needs no shell, the function runs it in this process.
+ */
 async function run(line: string, folder: string, more: Record<string, string> = {}) {
   const [, alone] = STARTS_PROGRAM.test(line) ? [] : (ALONE.exec(line) ?? [])
   if (alone !== undefined) {
@@ -43,7 +48,8 @@ async function run(line: string, folder: string, more: Record<string, string> = 
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  // The negative pid also ends background processes of the line. These processes would keep its output open.
+  // The negative pid also ends background processes of the line. Background processes would keep the output of the line
+  // open.
   const killing = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), MAX_MS)
   return waitFor(child).finally(() => clearTimeout(killing))
 }

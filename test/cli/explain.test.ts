@@ -1,4 +1,6 @@
-/** `--explain` shows which rule decides and what the answer would be. It performs no operation. */
+/**
+ * `--explain` shows which rule decides and what the answer would be. A command with `--explain` performs no operation.
+ */
 import t, { type Test } from 'tap'
 import type { Explanation } from '../../src/framework/caller/explain.js'
 import { createVaultHome, ruleOf } from './home.js'

@@ -1,4 +1,7 @@
-/** Runs the command line in this process. Its streams are strings, or a simulated terminal with a simulated person. */
+/**
+ * Runs the command line in this process. The streams of the command line are strings, or a simulated terminal with a
+ * simulated person.
+ */
 import { PassThrough, Readable, Writable } from 'node:stream'
 import type { ProcessLike } from '../../src/cli/context.js'
 import type { OutputStream, Terminal } from '../../src/cli/output/terminal.js'
@@ -14,7 +17,7 @@ export interface Run {
   version?: string
   /** The server that `--url` reaches. By default, requests go through real sockets. */
   fetch?: Fetch
-  /** If given, all three streams are a terminal of this width. By default they are pipes. */
+  /** If `columns` is given, all three streams are a terminal of this width. By default, the three streams are pipes. */
   columns?: number
   /** The keys that the person types, in order. Each answer is typed after its question is drawn. */
   answers?: readonly Answer[]
@@ -22,7 +25,7 @@ export interface Run {
   interruptAt?: string
   /** Sends an interrupt when this signal aborts, or as soon as a listener is added. */
   interrupt?: AbortSignal
-  /** The signal of an interrupt. Default: SIGINT. */
+  /** The signal that the interrupt sends. Default: SIGINT. */
   signal?: 'SIGINT' | 'SIGHUP'
   /** Receives printed text as soon as it is printed. */
   watch?(text: string): void
@@ -148,7 +151,7 @@ export interface FakeTerminal extends Terminal {
 
 /**
  * Creates a terminal of `columns` columns, or a pipe if `columns` is missing. The terminal has no colours and prints
- * notices. It asks questions only if `mayPrompt` is true.
+ * notices. The terminal asks questions only if `mayPrompt` is true.
  */
 export function createTerminal(
   options: { columns?: number; stdout?: OutputStream } & Partial<

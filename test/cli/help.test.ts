@@ -9,7 +9,10 @@ const TOPICS = ['flags', 'access-rules', 'search', 'expressions', 'test-cards', 
 const TERMINAL_COMMANDS = ['init', 'serve', 'mcp', 'doctor', 'completion', 'scan', 'profile']
 /** No line of help is wrapped at this width. */
 const UNWRAPPED = 400
-/** Matches a command, JSON, a rule or an expression. People paste these lines, so each must stay on one line. */
+/**
+ * Matches a command, JSON, a rule or an expression. People paste these lines, so each line must stay on one line of the
+ * terminal.
+ */
 const PASTED = /^ *(\$ |\{|id=|container=)/
 
 const nouns = [...new Set(registry.operations.map(({ noun }) => noun))]

@@ -11,7 +11,7 @@ import type { ContainerRule } from '../../src/domain/access/access.js'
 import { type Outcome, type Run, runProcess } from './fake-process.js'
 
 export interface Home {
-  /** The working directory of commands. The vault is in its folder `.coffer`. */
+  /** The working directory of commands. The vault is in the folder `.coffer` of this directory. */
   place: string
   env: Record<string, string>
   /** Runs `coffer` with these words. A string is split at its spaces. */
@@ -28,7 +28,7 @@ export interface Home {
   write(name: string, content: string | Uint8Array, mode?: number): string
 }
 
-/** Creates an empty home. It is removed when the test ends. */
+/** Creates an empty home. The home is removed when the test ends. */
 export function createHome(t: Test): Home {
   const place = mkdtempSync(join(tmpdir(), 'coffer-home-'))
   t.teardown(() => rmSync(place, { recursive: true, force: true }))

@@ -37,7 +37,7 @@ t.test(
   },
 )
 
-t.test('standard input is read once, and an error names both flags that need it', async (t) => {
+t.test('standard input is read once, and if two flags need it, the error names both flags', async (t) => {
   const input = open({ stdin: ['{}'] })
   t.equal(input.isStdinTaken, false)
   t.equal(await input.readFile('-', '--file'), '{}')
@@ -80,7 +80,7 @@ t.test('the error for an input that cannot be read names its flag and file', asy
 })
 
 t.test(
-  'a secret is the first line of a file, and anything but a regular file with a short first line of text is refused',
+  'a secret is the first line of a file, and a file that is not regular, or whose first line is empty, too long or no text, is refused',
   async (t) => {
     const cwd = t.testdir({
       ...{ lines: 'pass phrase \r\nsecond\n', bare: 'bare', bom: '\ufeffx\n', empty: '', blank: '\nx' },

@@ -1,4 +1,4 @@
-/** Key slots, if the disk fails while they are changed. */
+/** Key slots are changed while the disk fails. */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { testVault } from './home.js'

@@ -1,6 +1,6 @@
 /**
  * Kills the real program: servers that answer commands, and commands that rekey, compact or write. After each kill
- * another command must succeed. The caller decides how long this continues.
+ * another command must succeed. The caller decides how long the kills continue.
  */
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { createMachine, type Ended, waitFor } from '../support/process.js'
 
 export interface CommandKills {
-  /** For each command, the number of processes that were killed while they ran. */
+  /** For each command, the number of its processes that were killed. */
   kills: Record<string, number>
   acknowledged: number
   /** Violations of the guarantees of the vault. */
@@ -18,16 +18,19 @@ export interface CommandKills {
 const VICTIMS = ['serve', 'rekey', 'compact', 'create'] as const
 type Victim = (typeof VICTIMS)[number]
 
-/** Servers, and the first process of each other kind, are killed after this time at the latest. */
+/**
+ * Limit in ms for servers, and for the first process of each other kind: the test kills them after at most this time.
+ */
 const FIRST_LIMIT_MS = 250
 /**
- * After a kill, the next process of that kind may run this much longer, so that kills also reach the end of its work.
+ * If a process was killed, the next process of its kind may run this many ms longer, so that kills also reach the end
+ * of the work.
  */
 const LONGER_MS = 100
 /** Number of additional rounds for each kind of process that ended before its kill in every earlier round. */
 const MORE_ROUNDS = 80
 const COMMANDS_AT_ONCE = 3
-/** Number of values in one call of tokenize. This many tokens make rekey slow. */
+/** Number of values in one call of `token tokenize`. This many tokens make rekey slow. */
 const FILLED = 1000
 const UNAVAILABLE = 9
 
@@ -88,8 +91,8 @@ export async function killCommands(limitMs: number): Promise<CommandKills> {
   }
 
   /**
-   * Checks that the vault has exactly the acknowledged tokens, and perhaps the interrupted ones, and that the vault and
-   * the log verify.
+   * Checks that no acknowledged token is lost, that each other token comes from an interrupted command, and that `vault
+   * verify` and `log verify` succeed.
    */
   const judge = async (): Promise<void> => {
     const { ok } = JSON.parse(await expect(['vault', 'verify']))

@@ -7,7 +7,7 @@ import type { Outcome, Run } from './fake-process.js'
 import { testHome } from './home.js'
 
 const PASSPHRASE = 'Tr0ub4dor & 3 wörter'
-/** Data of every type. The masks hide a part of it. `wrong` is invalid for the type. */
+/** Data of every type. The masks hide a part of the data. The value `wrong` is invalid for its type. */
 const DATA = {
   card: { number: '4000056655665556', expiration_month: 12, expiration_year: 2031, cvc: '7391' },
   bank: { routing_number: '021000021', account_number: '98765432109876543' },
@@ -81,7 +81,7 @@ testHome('no file, output or error contains a secret', async (t, home) => {
   const search = await run(['token', 'search', '--query', 'type:bank'])
   t.equal(search.code, 0, search.stderr)
 
-  // These commands fail, and the input that they refuse contains a secret.
+  // These commands fail, and the input that the commands refuse contains a secret.
   const bodies = [
     '{"type":"card","data":{"number":"4111111111111112"}}',
     '{"type":"card","data":{"4111111111111112":1,"number":"4000056655665556"}}',

@@ -1,4 +1,7 @@
-/** A vault without `vault.json`. Every command reports the missing file, and no command changes the remaining files. */
+/**
+ * Tests of a vault without `vault.json`. Every command reports the missing file, and no command changes the remaining
+ * files.
+ */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -113,7 +116,7 @@ testHome(
   async (t, home) => {
     const { key_file } = await home.json('init')
     const vault = join(home.place, '.coffer')
-    // A kill before the last step of the creation leaves these files.
+    // If the creation of a vault is killed before its last step, these files remain.
     renameSync(join(vault, 'vault.json'), join(vault, 'being-created'))
     writeFileSync(join(vault, 'segments', 'left'), 'half a table')
     t.match(await home.run('token list'), { code: 6, stderr: /has not ended.*coffer init --vault/ })
@@ -141,10 +144,13 @@ testHome('other files in the directory of a new vault are kept', async (t, home)
   t.equal(readFileSync(join(project, 'parts', 'one.ts'), 'utf8'), 'code')
 })
 
-t.test('the advice for a demo vault without its list of keys does not delete the vault', async (t) => {
-  const home = await createVaultHome(t)
-  mkdirSync(join(home.place, '.coffer-demo'))
-  const { code, stderr } = await home.run('serve --demo --port 0')
-  t.equal(code, 7)
-  t.match(stderr, /The vault beside it is kept: use it with --vault .*move it away first: mv /)
-})
+t.test(
+  'if the list of keys of a demo vault is missing, the advice of the error does not delete the vault',
+  async (t) => {
+    const home = await createVaultHome(t)
+    mkdirSync(join(home.place, '.coffer-demo'))
+    const { code, stderr } = await home.run('serve --demo --port 0')
+    t.equal(code, 7)
+    t.match(stderr, /The vault beside it is kept: use it with --vault .*move it away first: mv /)
+  },
+)

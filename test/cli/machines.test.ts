@@ -42,31 +42,34 @@ async function compile(t: Test, words: readonly string[]) {
 
 const TOKEN = { id: 'one', type: 'token', data: 'x' }
 
-t.test('the schema of seeds accepts what Coffer accepts, and marks what it refuses', async (t) => {
-  const validate = await compile(t, ['seed', 'schema'])
-  const folder = `${ROOT}fixtures/seeds/`
-  for (const name of readdirSync(folder).filter((each) => each.endsWith('.json')))
-    t.ok(validate(JSON.parse(readFileSync(folder + name, 'utf8'))), name)
-  const server = await startServer({ seed: { tokens: [TOKEN] } as unknown as Seed })
-  t.teardown(() => server.stop())
-  const answered = await server.ask('app list', {})
-  const cases: [boolean, object][] = [
-    [true, { $schema: './seed.schema.json', tokens: [TOKEN] }],
-    [true, { applications: answered.data }],
-    [false, { token: [TOKEN] }],
-    [false, { tokens: [{ ...TOKEN, colour: 'red' }] }],
-    [false, { tenants: [{ name: 'other', tokens: [{ ...TOKEN, colour: 'red' }] }] }],
-    [false, { tokens: [{ ...TOKEN, type: 1 }] }],
-  ]
-  for (const [isValid, seed] of cases) {
-    t.equal(validate(seed), isValid, JSON.stringify(seed).slice(0, 80))
-    const loading = startServer({ seed: seed as Seed })
-    if (isValid) await (await loading).stop()
-    else await t.rejects(loading)
-  }
-})
+t.test(
+  'the schema of seeds accepts the seeds that Coffer accepts, and marks the seeds that Coffer refuses',
+  async (t) => {
+    const validate = await compile(t, ['seed', 'schema'])
+    const folder = `${ROOT}fixtures/seeds/`
+    for (const name of readdirSync(folder).filter((each) => each.endsWith('.json')))
+      t.ok(validate(JSON.parse(readFileSync(folder + name, 'utf8'))), name)
+    const server = await startServer({ seed: { tokens: [TOKEN] } as unknown as Seed })
+    t.teardown(() => server.stop())
+    const answered = await server.ask('app list', {})
+    const cases: [boolean, object][] = [
+      [true, { $schema: './seed.schema.json', tokens: [TOKEN] }],
+      [true, { applications: answered.data }],
+      [false, { token: [TOKEN] }],
+      [false, { tokens: [{ ...TOKEN, colour: 'red' }] }],
+      [false, { tenants: [{ name: 'other', tokens: [{ ...TOKEN, colour: 'red' }] }] }],
+      [false, { tokens: [{ ...TOKEN, type: 1 }] }],
+    ]
+    for (const [isValid, seed] of cases) {
+      t.equal(validate(seed), isValid, JSON.stringify(seed).slice(0, 80))
+      const loading = startServer({ seed: seed as Seed })
+      if (isValid) await (await loading).stop()
+      else await t.rejects(loading)
+    }
+  },
+)
 
-t.test('a seed may name its schema, alone and in a directory of seeds', async (t) => {
+t.test('each seed in a directory of seeds may name the schema of seeds', async (t) => {
   const seeds = join(place, 'seeds')
   mkdirSync(seeds)
   for (const id of ['one', 'two'])
@@ -79,23 +82,26 @@ t.test('a seed may name its schema, alone and in a directory of seeds', async (t
   t.equal(code, 0, stderr)
 })
 
-t.test('the schema of config.json has the settings of profiles, and the file may name it', async (t) => {
-  const validate = await compile(t, ['profile', 'schema'])
-  const home = join(place, 'home')
-  const path = join(home, '.config/coffer/config.json')
-  mkdirSync(join(home, '.config/coffer'), { recursive: true })
-  writeFileSync(path, '{"$schema":"./config.schema.json"}', { mode: 0o600 })
-  const set = await run(['profile', 'set', 'shop', 'url', 'http://localhost:4010'], { HOME: home })
-  t.equal(set.code, 0, set.stderr)
-  const written = JSON.parse(readFileSync(path, 'utf8'))
-  t.equal(written.$schema, './config.schema.json', 'it stays')
-  t.ok(validate(written), JSON.stringify(validate.errors))
-  t.notOk(validate({ profiles: { shop: { adress: 'x' } } }))
-  t.notOk(validate({ profiles: { shop: { 'passphrase-fd': '3' } } }), 'a profile cannot keep it')
-})
+t.test(
+  'the schema of config.json has the settings of profiles, and config.json may name the schema',
+  async (t) => {
+    const validate = await compile(t, ['profile', 'schema'])
+    const home = join(place, 'home')
+    const path = join(home, '.config/coffer/config.json')
+    mkdirSync(join(home, '.config/coffer'), { recursive: true })
+    writeFileSync(path, '{"$schema":"./config.schema.json"}', { mode: 0o600 })
+    const set = await run(['profile', 'set', 'shop', 'url', 'http://localhost:4010'], { HOME: home })
+    t.equal(set.code, 0, set.stderr)
+    const written = JSON.parse(readFileSync(path, 'utf8'))
+    t.equal(written.$schema, './config.schema.json', 'it stays')
+    t.ok(validate(written), JSON.stringify(validate.errors))
+    t.notOk(validate({ profiles: { shop: { adress: 'x' } } }))
+    t.notOk(validate({ profiles: { shop: { 'passphrase-fd': '3' } } }), 'a profile cannot keep it')
+  },
+)
 
 t.test(
-  'the completion script for PowerShell has balanced brackets and quotes what it inserts, and a lone = counts as an empty word',
+  'the completion script for PowerShell has balanced brackets and quotes the text that it inserts, and a lone = counts as an empty word',
   async (t) => {
     const { stdout: script } = await run(['completion', 'powershell'])
     t.match(script, /^Register-ArgumentCompleter -Native -CommandName coffer -ScriptBlock \{$/m)
@@ -104,7 +110,7 @@ t.test(
     const code = script.replace(/^ *#.*$/gm, '').replace(/"(?:`.|[^"`])*"|'(?:''|[^'])*'/g, '')
     for (const [open, close] of ['()', '{}', '[]'].map((pair) => [...pair]))
       t.equal(code.split(open!).length, code.split(close!).length, `${open} and ${close} are balanced`)
-    // A text that the script inserts without quotes has no character that PowerShell expands.
+    // If the script inserts a text without quotes, the text has no character that PowerShell expands.
     const [, bare = ''] = /-match '([^']+)'/.exec(script) ?? []
     for (const word of ['token', '--type', 'token:read', './a.json', 'a=b'])
       t.match(word, new RegExp(bare), word)
@@ -146,16 +152,19 @@ t.test('the feature for development containers installs Coffer and its completio
   t.match(refused.stderr, 'needs Node')
 })
 
-t.test('the skill has its head, and its commands exist', async (t) => {
-  const text = readFileSync(`${ROOT}docs/skills/coffer/SKILL.md`, 'utf8')
-  const [, head = ''] = /^---\n(.*?)\n---\n/s.exec(text) ?? []
-  t.match(head, /^name: coffer$/m, 'the name of its folder')
-  const [, about = ''] = /^description: (.*)$/m.exec(head) ?? []
-  t.ok(about.length > 50 && about.length <= 1024, 'agents read at most 1,024 characters')
-  for (const [, command = ''] of text.matchAll(/`coffer ([a-z][^`<]*)`/g))
-    t.notOk('text' in parseLine(command.split(' '), registry, 80), command)
-  for (const [, path = ''] of text.matchAll(/`(docs\/[\w./-]+)`/g)) t.ok(existsSync(ROOT + path), path)
-})
+t.test(
+  'the skill file has a header with a name and a description, and the commands of the skill exist',
+  async (t) => {
+    const text = readFileSync(`${ROOT}docs/skills/coffer/SKILL.md`, 'utf8')
+    const [, head = ''] = /^---\n(.*?)\n---\n/s.exec(text) ?? []
+    t.match(head, /^name: coffer$/m, 'the name of its folder')
+    const [, about = ''] = /^description: (.*)$/m.exec(head) ?? []
+    t.ok(about.length > 50 && about.length <= 1024, 'agents read at most 1,024 characters')
+    for (const [, command = ''] of text.matchAll(/`coffer ([a-z][^`<]*)`/g))
+      t.notOk('text' in parseLine(command.split(' '), registry, 80), command)
+    for (const [, path = ''] of text.matchAll(/`(docs\/[\w./-]+)`/g)) t.ok(existsSync(ROOT + path), path)
+  },
+)
 
 t.test('a server answers a request for llms.txt without a key', async (t) => {
   const server = await startServer()

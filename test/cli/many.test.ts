@@ -139,7 +139,7 @@ testVault(
 )
 
 t.test(
-  'if a request to a server is interrupted, the message says that the server may have performed it',
+  'if a request to a server is interrupted, the message says that the server may have performed the request',
   async (t) => {
     const vault = await openTestVault()
     t.teardown(() => vault.stop())

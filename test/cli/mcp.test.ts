@@ -41,7 +41,7 @@ t.test('an agent gets only the tools that its permissions allow, with schemas an
   for (const { name, description } of tools) t.ok((description ?? '').length > 10, name)
 })
 
-t.test('every tool answers, and its errors are the errors of the terminal', async (t) => {
+t.test('every MCP tool answers, and an error of a tool is equal to the error on the terminal', async (t) => {
   const { client, call, home, destination } = await open(t)
   const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
   const reactor = await home.json(['reactor', 'create', '--name', 'hello', '--code', code])
@@ -130,57 +130,67 @@ t.test('options restrict the tools, and wrong options or keys that reveal data a
   t.match((await call('token_get', { id: 'card-1' })).data, { data: { number: NUMBER } })
 })
 
-t.test('other commands reach the vault between two calls, and several calls run at once', async (t) => {
-  const { call, home, connect } = await open(t)
-  const second = await connect()
-  const create = (at: number) =>
-    (at % 2 ? call : second.call)('token_create', { id: `token-${at}`, type: 'token', data: at })
-  const made = await Promise.all(Array.from({ length: 8 }, (_, at) => create(at)))
-  for (const { isError, text } of made) t.notOk(isError, text)
-  t.equal((await home.json('token list')).pagination.total_items, 8)
-})
+t.test(
+  'while an agent is connected, other commands can use the vault between two calls, and several calls run at once',
+  async (t) => {
+    const { call, home, connect } = await open(t)
+    const second = await connect()
+    const create = (at: number) =>
+      (at % 2 ? call : second.call)('token_create', { id: `token-${at}`, type: 'token', data: at })
+    const made = await Promise.all(Array.from({ length: 8 }, (_, at) => create(at)))
+    for (const { isError, text } of made) t.notOk(isError, text)
+    t.equal((await home.json('token list')).pagination.total_items, 8)
+  },
+)
 
-t.test('a person must confirm the calls that require it, and sees their destination', async (t) => {
-  const asked: string[] = []
-  let isAllowed = true
-  const person = (message: string) => {
-    asked.push(message)
-    return isAllowed
-  }
-  const { call, destination, home, connect } = await open(t, { words: ['--confirm'], person })
-  await call('token_create', CARD)
-  await call('token_get', { id: 'card-1' })
-  t.same(asked, [], 'a new token needs no confirmation')
-  t.match(await home.json('log reveals card-1'), { count: 0, use_count: 0 })
-  const input = { target: `${destination.url}/echo`, body: { n: '{{ card-1 | json: "$.number" }}' } }
-  t.equal((await call('proxy_call', input)).data.res.statusCode, 200)
-  t.match(asked[0], destination.url)
-  t.match(asked[0], 'XXXXXXXXXXXX4242')
-  t.notMatch(asked.join(), NUMBER)
-  isAllowed = false
-  t.match(await call('proxy_call', input), { isError: true, text: /did not allow/ })
-  t.equal(
-    (await call('proxy_call', { ...input, dry_run: true })).isError,
-    false,
-    'a dry run needs no confirmation',
-  )
-  const hidden = { id: 'no\u202ene', dry_run: true }
-  t.match(await call('reactor_react', hidden), { text: /did not allow/ }, 'needs it')
-  t.match(asked[2], 'no\\u202ene', 'a question shows invisible characters')
-  const padding = 'x'.repeat(5000)
-  await call('reactor_react', { args: { padding }, more: padding, id: 'the-reactor' })
-  t.match(asked[3], /the-reactor/, 'the question names what the call acts on, even if other members are long')
-  const path = `/echo?padding=${padding}`
-  await call('proxy_call', { target: destination.url, path, headers: { padding }, body: { n: 'the-body' } })
-  t.match(asked[4], /the-body/)
-  t.equal(asked.length, 5)
-  const uses = { count: 0, seen_by: [], use_count: 1, used_by: [{ actor_type: 'application' }] }
-  t.match(await home.json('log reveals card-1'), uses)
-  const mute = await connect({ words: ['--confirm', '--allow-net', new URL(destination.url).host] })
-  const outcome = await mute.call('proxy_call', input).catch(() => ({ isError: true }))
-  t.equal(outcome.isError, true, 'a client that supports no confirmations cannot call the tool')
-  t.match(await home.json('log reveals card-1'), uses)
-})
+t.test(
+  'with --confirm, a person must confirm each call of a proxy or reactor, and the question names the destination or the reactor',
+  async (t) => {
+    const asked: string[] = []
+    let isAllowed = true
+    const person = (message: string) => {
+      asked.push(message)
+      return isAllowed
+    }
+    const { call, destination, home, connect } = await open(t, { words: ['--confirm'], person })
+    await call('token_create', CARD)
+    await call('token_get', { id: 'card-1' })
+    t.same(asked, [], 'a new token needs no confirmation')
+    t.match(await home.json('log reveals card-1'), { count: 0, use_count: 0 })
+    const input = { target: `${destination.url}/echo`, body: { n: '{{ card-1 | json: "$.number" }}' } }
+    t.equal((await call('proxy_call', input)).data.res.statusCode, 200)
+    t.match(asked[0], destination.url)
+    t.match(asked[0], 'XXXXXXXXXXXX4242')
+    t.notMatch(asked.join(), NUMBER)
+    isAllowed = false
+    t.match(await call('proxy_call', input), { isError: true, text: /did not allow/ })
+    t.equal(
+      (await call('proxy_call', { ...input, dry_run: true })).isError,
+      false,
+      'a dry run needs no confirmation',
+    )
+    const hidden = { id: 'no\u202ene', dry_run: true }
+    t.match(await call('reactor_react', hidden), { text: /did not allow/ }, 'needs it')
+    t.match(asked[2], 'no\\u202ene', 'a question shows invisible characters')
+    const padding = 'x'.repeat(5000)
+    await call('reactor_react', { args: { padding }, more: padding, id: 'the-reactor' })
+    t.match(
+      asked[3],
+      /the-reactor/,
+      'the question names what the call acts on, even if other members are long',
+    )
+    const path = `/echo?padding=${padding}`
+    await call('proxy_call', { target: destination.url, path, headers: { padding }, body: { n: 'the-body' } })
+    t.match(asked[4], /the-body/)
+    t.equal(asked.length, 5)
+    const uses = { count: 0, seen_by: [], use_count: 1, used_by: [{ actor_type: 'application' }] }
+    t.match(await home.json('log reveals card-1'), uses)
+    const mute = await connect({ words: ['--confirm', '--allow-net', new URL(destination.url).host] })
+    const outcome = await mute.call('proxy_call', input).catch(() => ({ isError: true }))
+    t.equal(outcome.isError, true, 'a client that supports no confirmations cannot call the tool')
+    t.match(await home.json('log reveals card-1'), uses)
+  },
+)
 
 t.test(
   'with --url, the server performs the tools in no-reveal mode, and its proxy calls reach only hosts on its list',

@@ -51,7 +51,7 @@ const REFUSED = [
 ]
 
 t.test(
-  'commands that reveal data or keys, or that allow guessing data, are refused with a reason and exit code 4',
+  'in no-reveal mode, commands that reveal data or keys, or that allow guessing data, are refused with a reason and exit code 4',
   async (t) => {
     const { home, key } = await open(t)
     for (const line of REFUSED) {
@@ -79,22 +79,25 @@ t.test(
   },
 )
 
-t.test('an application with reveal rules sees masked data, and no caller sees fingerprints', async (t) => {
-  const { home, key } = await open(t)
-  const env = { ...MODE.env, COFFER_API_KEY: key }
-  for (const verb of ['get card-1', 'list', 'list --after', 'search type:card', 'export -']) {
-    const line = `token ${verb}`
-    const { code, stdout } = await home.run(line, { env })
-    t.equal(code, 0, line)
-    t.match(stdout, 'XXXXXXXXXXXX4242', line)
-    t.notMatch(stdout, /4242424242424242|fingerprint"/, line)
-  }
-  const { sees } = await home.json('token get card-1 --explain', MODE)
-  t.equal(sees.data.number, 'XXXXXXXXXXXX4242')
-  t.notOk(sees.fingerprint)
-})
+t.test(
+  'in no-reveal mode, an application with reveal rules sees masked data, and no caller sees fingerprints',
+  async (t) => {
+    const { home, key } = await open(t)
+    const env = { ...MODE.env, COFFER_API_KEY: key }
+    for (const verb of ['get card-1', 'list', 'list --after', 'search type:card', 'export -']) {
+      const line = `token ${verb}`
+      const { code, stdout } = await home.run(line, { env })
+      t.equal(code, 0, line)
+      t.match(stdout, 'XXXXXXXXXXXX4242', line)
+      t.notMatch(stdout, /4242424242424242|fingerprint"/, line)
+    }
+    const { sees } = await home.json('token get card-1 --explain', MODE)
+    t.equal(sees.data.number, 'XXXXXXXXXXXX4242')
+    t.notOk(sees.fingerprint)
+  },
+)
 
-t.test('deliveries to webhooks are shown without fingerprints', async (t) => {
+t.test('in no-reveal mode, deliveries to webhooks are shown without fingerprints', async (t) => {
   const { home } = await open(t)
   await home.json('webhook create --name w --address http://127.0.0.1:9 --event token.updated')
   await home.json('token update card-1 --metadata a=b', MODE)
@@ -107,7 +110,7 @@ t.test('deliveries to webhooks are shown without fingerprints', async (t) => {
   t.match(JSON.stringify(await home.json('webhook deliveries')), 'fingerprint"')
 })
 
-t.test('token create and tokenize do not report a duplicate', async (t) => {
+t.test('in no-reveal mode, token create and tokenize do not report a duplicate', async (t) => {
   const { home } = await open(t)
   const stdin = JSON.stringify({ type: 'card', data: { number: NUMBER }, deduplicate_token: true })
   t.equal((await home.json('token create', { stdin, ...MODE }))._extras.deduplicated, false)
@@ -115,7 +118,7 @@ t.test('token create and tokenize do not report a duplicate', async (t) => {
   t.not(id, 'card-1')
 })
 
-t.test('reactor results and stored answers do not contain token data', async (t) => {
+t.test('in no-reveal mode, reactor results and stored answers do not contain token data', async (t) => {
   const { home } = await open(t)
   const react = (argument: string, more: string[] = [], mode: object = MODE) =>
     home.run(['reactor', 'react', 'echo', '--args', `a=${argument}`, ...more], mode)
@@ -133,7 +136,7 @@ t.test('reactor results and stored answers do not contain token data', async (t)
 })
 
 t.test(
-  'if the vault has the setting, it applies to all callers, and only a person can remove it',
+  'if the vault has the setting no_reveal, no-reveal mode applies to all callers, and only a person can remove the setting',
   async (t) => {
     const { home, key } = await open(t)
     await home.json('config set no_reveal true')
@@ -153,7 +156,7 @@ t.test(
 )
 
 t.test(
-  'a profile can turn the mode on, and doctor then says that a flag, a variable or a profile turned it on',
+  'a profile can turn no-reveal mode on, and doctor then says that a flag, a variable or a profile turned it on',
   async (t) => {
     const { home } = await open(t)
     await home.run('profile set agent no-reveal true')
@@ -172,20 +175,23 @@ t.test(
   },
 )
 
-t.test('the command uses a server only after the server has confirmed the mode', async (t) => {
-  const { app, ask, createApplication } = await openTestVault()
-  t.teardown(() => app.close())
-  await ask('token create', CARD)
-  const { key } = await createApplication('private', { rules: [RULE] })
-  const handler = createHandler(app)
-  const home = await createVaultHome(t)
-  const fetch = (url: string, init: RequestInit) => handler(new Request(url, init))
-  const env = { ...MODE.env, COFFER_API_KEY: key, COFFER_URL: 'http://localhost:1' }
-  const line = 'token get card-1 --fields data.number -o value'
-  t.equal((await home.run(line, { env, fetch: fetch as never })).stdout, 'XXXXXXXXXXXX4242\n')
-  const forgetful = async (url: string, init: RequestInit) => {
-    const { 'svc-no-reveal': _, ...headers } = init.headers as Record<string, string>
-    return fetch(url, { ...init, headers })
-  }
-  t.match(await home.run(line, { env, fetch: forgetful as never }), { code: 4, stdout: /^$/ })
-})
+t.test(
+  'in no-reveal mode, a command uses a server only after the server has confirmed the mode',
+  async (t) => {
+    const { app, ask, createApplication } = await openTestVault()
+    t.teardown(() => app.close())
+    await ask('token create', CARD)
+    const { key } = await createApplication('private', { rules: [RULE] })
+    const handler = createHandler(app)
+    const home = await createVaultHome(t)
+    const fetch = (url: string, init: RequestInit) => handler(new Request(url, init))
+    const env = { ...MODE.env, COFFER_API_KEY: key, COFFER_URL: 'http://localhost:1' }
+    const line = 'token get card-1 --fields data.number -o value'
+    t.equal((await home.run(line, { env, fetch: fetch as never })).stdout, 'XXXXXXXXXXXX4242\n')
+    const forgetful = async (url: string, init: RequestInit) => {
+      const { 'svc-no-reveal': _, ...headers } = init.headers as Record<string, string>
+      return fetch(url, { ...init, headers })
+    }
+    t.match(await home.run(line, { env, fetch: forgetful as never }), { code: 4, stdout: /^$/ })
+  },
+)

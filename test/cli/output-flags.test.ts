@@ -13,7 +13,7 @@ import type { Schema } from '../../src/framework/schema.js'
 import { registry } from '../../src/operations/all.js'
 import { createHome, type Home, testHome, testVault } from './home.js'
 
-/** `result` is the schema of the printed result. It is undefined if the command prints other text or nothing. */
+/** `result` is the schema of the printed result. `result` is undefined if the command prints other text or nothing. */
 interface Command {
   name: string
   words: readonly string[]

@@ -120,7 +120,8 @@ t.test('a run finds nothing that an earlier run in the same child process left b
         return module.exports(req)
       }`
     let isSame = false
-    // On a busy machine, the child can become idle too late for the second run to use it. Then the test tries again.
+    // On a busy machine, the child can become idle too late for the second run to use it. If the second run used
+    // another child, the test tries again.
     for (let turn = 0; turn < 5 && !isSame; turn++) {
       const left = await run(pool, 'leaking', both, { turn: 'first' })
       t.match(left.outcome, { kind: 'result', raw: true }, `${name}: left`)

@@ -10,7 +10,10 @@ export type End = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'thrown' |
 export interface Attack {
   name: string
   code: string
-  /** The accepted ends. An attack has several if the speed of the machine decides which limit is reached first. */
+  /**
+   * The accepted ends. An attack has several accepted ends if the speed of the machine decides which limit is reached
+   * first.
+   */
   ends: readonly End[]
 }
 
@@ -25,7 +28,7 @@ interface Leak {
 
 const handler = (body: string) => `module.exports = async (req) => { ${body} }`
 
-/** Returns the text of the object that `body` gets. */
+/** Returns a handler that runs `body` and returns its result as text. */
 const reach = (body: string) =>
   handler(
     `try { const got = await (async () => { ${body} })(); return { raw: String(got) } } catch (e) { return { raw: 'refused' } }`,
@@ -91,8 +94,8 @@ const devouring = [
   ...rows(
     ['memory', 'time'],
     [
-      // Each promise waits for the next, and all promises are kept. Which limit is reached first depends on the version
-      // of Node.
+      // Each promise waits for the next promise, and all promises stay in memory. Which limit is reached first depends
+      // on the version of Node.
       'const again = () => Promise.resolve().then(again); await again()',
       'const a = []; for (;;) a.push(new Array(1e5).fill(0))',
       'const m = new Map(); for (let i = 0; ; i++) m.set(i, { i })',

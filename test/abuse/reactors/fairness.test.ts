@@ -9,9 +9,12 @@ const HANGING = {
   waiting: 'module.exports = () => new Promise(() => {})',
   spinning: 'module.exports = () => { for (;;); }',
 }
-/** The time limit of a run. It is also the longest time that a run waits for a child process. */
+/** The time limit of a run. A run also waits at most this long for a child process. */
 const TIME_LIMIT_SECONDS = 30
-/** Far below the time limit: an honest run never waits for a run that hangs. */
+/**
+ * The longest accepted duration of an honest run. It is far below the time limit, because an honest run never waits for
+ * a run that hangs.
+ */
 const MAX_HONEST_MS = 5_000
 const RUNS = 25
 const FLOOD = 60

@@ -12,7 +12,8 @@ import { findLeaks, readTree } from '../../support/leak.js'
 const SECRET = 'PLAINTEXT-4242424242424242-PLAINTEXT'
 
 /**
- * Ways in which a run ends. Some produce messages of Node or of the host. The code itself does not contain the secret.
+ * Ways in which a run ends. Some ways produce messages of Node or of the host. The code of the reactor does not contain
+ * the secret.
  */
 const ENDINGS: Record<string, string> = {
   'a result': 'return { raw: args.secret.length }',
@@ -30,7 +31,7 @@ const ENDINGS: Record<string, string> = {
   'a missing module': 'try { require("none") } finally { globalThis.kept = args.secret }',
 }
 
-t.test('plaintext is in no output, file, core dump or directory', async (t) => {
+t.test('after a run, its plaintext is in no output, file, core dump or directory', async (t) => {
   const home = await createVaultHome(t)
   // The test uses a directory of its own for temporary files, because other tests use the usual directory at the same
   // time.

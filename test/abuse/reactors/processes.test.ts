@@ -32,7 +32,7 @@ const options = { skip: !isLinux && 'needs /proc' }
 const SPIN = 'module.exports = () => { for (;;); }'
 const SOON_MS = 3_000
 
-/** Returns the processes below `pid`. Each has its start time, because a pid can be reused. */
+/** Returns the processes below `pid`. Each process has its start time, because a pid can be reused. */
 function below(pid: number): { pid: number; parent: number; start: string }[] {
   const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   const known = all.flatMap((name) => readProcess(Number(name)) ?? [])
@@ -102,8 +102,7 @@ t.test(
     ] as const) {
       let seenMiB = 0
       let isLeft = true
-      // The code calls this function of its client when the code starts. The function then blocks the event loop of
-      // the host.
+      // The reactor code calls this function when the code starts. The function then blocks the event loop of the host.
       const client = async () => {
         setImmediate(() => {
           const guests = below(process.pid).filter(({ pid }) => readMiB(pid) > 30)
@@ -143,8 +142,8 @@ async function startHost(t: Test, uid?: number): Promise<ChildProcess> {
 }
 
 /**
- * Some systems cannot end a child together with its parent. There the limit of CPU time ends the child. For this host
- * the limit is 14 s.
+ * Some systems cannot end a child together with its parent. On these systems, the limit of CPU time ends the child. The
+ * limit of CPU time is 14 s for the host of this test.
  */
 const killMs = describeSandbox(found, node).ends_with_host ? SOON_MS : 30_000
 

@@ -40,7 +40,7 @@ async function open(t: Test, options: { ownHosts?: string[]; allowNet?: string[]
     await server.stop()
   })
   const headers = { 'svc-api-key': server.keys.private, 'content-type': 'application/json' }
-  /** Creates a reactor with this body of its function. */
+  /** Creates a reactor whose function has the body `body`. */
   const create = async (body: string, runtime: Runtime = {}, more: Json = {}): Promise<string> => {
     const code = `module.exports = async ({ args, configuration, applicationOptions: { apiKey, baseUrl } }) => { ${TOOLS}
       const call = (method, path, body, more) => send(baseUrl + path, apiKey, method, body, more).then(read, failed)
@@ -65,7 +65,7 @@ async function open(t: Test, options: { ownHosts?: string[]; allowNet?: string[]
     request,
     react,
     stub: `http://${stubHost}`,
-    /** Creates a reactor, runs it, and gives its `raw`. */
+    /** Creates a reactor, runs it, and returns the value `raw` of its result. */
     run: async (body: string, runtime?: Runtime, args?: Json) =>
       (await react(await create(body, runtime), args)).json().raw,
     /** Resolves when the code has sent a request to the stub. */
@@ -237,7 +237,7 @@ t.test('code cannot reach the server by another spelling of its address or by a 
   t.same((await running).json().raw, [307, `${server.url}/tokens`, false])
 })
 
-t.test('the key reaches neither the control plane nor the dashboard', async (t) => {
+t.test('the key of a run reaches neither the control plane nor the dashboard', async (t) => {
   const { server, run } = await open(t)
   const paths = ['/_coffer/requests', '/_coffer/reset', '/_dashboard/session', '/_dashboard/ask']
   const body =
@@ -250,19 +250,22 @@ t.test('the key reaches neither the control plane nor the dashboard', async (t) 
   t.match(await run(withControlKey, { permissions: ['token:create'] }, given), /not on the list/)
 })
 
-t.test('the key acts in the tenant of its caller, with the trace id of its run', async (t) => {
-  const { server, run, create, react } = await open(t)
-  await server.ask('tenant create', { name: 'other' })
-  const foreign = await server.ask('token create', { type: 'token', data: 'x' }, { tenant: 'other' })
-  const read = 'return { raw: (await call("GET", "/tokens/" + args.id))[0] }'
-  t.equal(await run(read, { permissions: ['token:read'] }, { id: foreign.id }), 404)
-  const traced = await create(
-    `const r = await send(baseUrl + '/tokens', apiKey, 'GET', undefined, { 'svc-trace-id': 'forged' }); return { raw: r.headers.get('svc-trace-id') }`,
-    { permissions: ['token:read'] },
-  )
-  const answer = await react(traced, {}, { 'svc-trace-id': 'the-run' })
-  t.same(answer.json(), { raw: 'the-run' })
-})
+t.test(
+  'the key of a run acts in the tenant of the caller, and its requests have the trace id of the run',
+  async (t) => {
+    const { server, run, create, react } = await open(t)
+    await server.ask('tenant create', { name: 'other' })
+    const foreign = await server.ask('token create', { type: 'token', data: 'x' }, { tenant: 'other' })
+    const read = 'return { raw: (await call("GET", "/tokens/" + args.id))[0] }'
+    t.equal(await run(read, { permissions: ['token:read'] }, { id: foreign.id }), 404)
+    const traced = await create(
+      `const r = await send(baseUrl + '/tokens', apiKey, 'GET', undefined, { 'svc-trace-id': 'forged' }); return { raw: r.headers.get('svc-trace-id') }`,
+      { permissions: ['token:read'] },
+    )
+    const answer = await react(traced, {}, { 'svc-trace-id': 'the-run' })
+    t.same(answer.json(), { raw: 'the-run' })
+  },
+)
 
 t.test('a caller in no-reveal mode gets no data through requests with the key of the run', async (t) => {
   const { server, create, react } = await open(t)
@@ -291,23 +294,26 @@ t.test('a caller in no-reveal mode gets no data through requests with the key of
   )
 })
 
-t.test('the dashboard does not show what the code got from the destination of a proxy', async (t) => {
-  const { server, create, react, stub, nextHeld } = await open(t)
-  const id = await create(
-    `const [, text] = await call('POST', '/proxy', {}, { 'svc-proxy-url': '${stub}' }); console.log(text); return {}`,
-    { image: 'node-bt' },
-    { application: { id: (await server.ask('app whoami', {}, { key: server.keys.private })).id } },
-  )
-  const running = react(id)
-  const { answer } = await nextHeld()
-  const data = 'DATA-OF-THE-DESTINATION'
-  answer
-    .writeHead(200, { 'content-type': 'application/json' })
-    .end(JSON.stringify({ id: 'x1', number: data }))
-  t.equal((await running).status, 200)
-  t.match((await server.ask('reactor logs', { id }))[0], { console: [{ text: new RegExp(data) }] })
-  t.notMatch(JSON.stringify(await server.ask('reactor scrubbed-logs', { id })), data)
-})
+t.test(
+  'the dashboard does not show data that reactor code got from the destination of a proxy',
+  async (t) => {
+    const { server, create, react, stub, nextHeld } = await open(t)
+    const id = await create(
+      `const [, text] = await call('POST', '/proxy', {}, { 'svc-proxy-url': '${stub}' }); console.log(text); return {}`,
+      { image: 'node-bt' },
+      { application: { id: (await server.ask('app whoami', {}, { key: server.keys.private })).id } },
+    )
+    const running = react(id)
+    const { answer } = await nextHeld()
+    const data = 'DATA-OF-THE-DESTINATION'
+    answer
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ id: 'x1', number: data }))
+    t.equal((await running).status, 200)
+    t.match((await server.ask('reactor logs', { id }))[0], { console: [{ text: new RegExp(data) }] })
+    t.notMatch(JSON.stringify(await server.ask('reactor scrubbed-logs', { id })), data)
+  },
+)
 
 t.test(
   'code never gets the stored answer for an idempotency key of its caller, and the deletion of a token also deletes the stored answers about it',
@@ -386,32 +392,35 @@ t.test('a key of a fork works in the fork, and a reset waits for the run', async
   t.equal((await server.ask('token list')).data.length, 0)
 })
 
-t.test('code gets the address of the server, whatever the caller writes into the header Host', async (t) => {
-  const { server, create } = await open(t)
-  const id = await create('return { raw: baseUrl }')
-  const { port, url } = server
-  const addressFor = async (host: string) => {
-    const headers = { host, 'svc-api-key': server.keys.private, 'content-type': 'application/json' }
-    const answer = await server.fetch(`/reactors/${id}/react`, {
-      method: 'POST',
-      headers,
-      body: '{"args":{}}',
-    })
-    return ((await answer.json()) as Json).raw
-  }
-  t.equal(await addressFor(`127.0.0.1:${port}`), `http://127.0.0.1:${port}`)
-  t.equal(await addressFor(`LOCALHOST:${port}`), url)
-  for (const host of [
-    'localhost:1',
-    '10.0.0.1:80',
-    `evil.example:${port}`,
-    `user@localhost:${port}`,
-    `localhost:${port}/x`,
-    '',
-  ])
-    t.equal(await addressFor(host), url, host)
-  await t.rejects(startServer({ ownHosts: ['evil.example/path'] }), { code: 'usage', message: /own host/ })
-})
+t.test(
+  'code gets the address of the server, whatever the caller writes into the header Host of its request',
+  async (t) => {
+    const { server, create } = await open(t)
+    const id = await create('return { raw: baseUrl }')
+    const { port, url } = server
+    const addressFor = async (host: string) => {
+      const headers = { host, 'svc-api-key': server.keys.private, 'content-type': 'application/json' }
+      const answer = await server.fetch(`/reactors/${id}/react`, {
+        method: 'POST',
+        headers,
+        body: '{"args":{}}',
+      })
+      return ((await answer.json()) as Json).raw
+    }
+    t.equal(await addressFor(`127.0.0.1:${port}`), `http://127.0.0.1:${port}`)
+    t.equal(await addressFor(`LOCALHOST:${port}`), url)
+    for (const host of [
+      'localhost:1',
+      '10.0.0.1:80',
+      `evil.example:${port}`,
+      `user@localhost:${port}`,
+      `localhost:${port}/x`,
+      '',
+    ])
+      t.equal(await addressFor(host), url, host)
+    await t.rejects(startServer({ ownHosts: ['evil.example/path'] }), { code: 'usage', message: /own host/ })
+  },
+)
 
 /** The body of code that sends a request with the key `args.key`. */
 const WITH_OTHER =
@@ -419,7 +428,7 @@ const WITH_OTHER =
 const OTHERS = { allowNet: ['localhost'] }
 
 t.test(
-  'another key reaches the server only if --allow-net lists it, with the rights of that key',
+  'code can use a key of an application only if --allow-net lists the server, and the request has only the rights of that key',
   async (t) => {
     const closed = await open(t)
     const request = { path: '/tokens', method: 'POST', body: { type: 'token', data: 1 } }
@@ -444,7 +453,7 @@ t.test(
   },
 )
 
-t.test('with another key, a run cannot start another run', async (t) => {
+t.test('a run cannot start another run, even with the key of an application', async (t) => {
   const { server, create, react } = await open(t, OTHERS)
   const id = await create(WITH_OTHER)
   const code = 'module.exports = async () => ({ body: {} })'
@@ -465,76 +474,90 @@ t.test('with another key, a run cannot start another run', async (t) => {
   t.equal((await server.ask('reactor logs', { id })).length, calls.length, 'no other run began')
 })
 
-t.test('with another key, code reaches neither the control plane nor the dashboard', async (t) => {
-  const { server, run } = await open(t, OTHERS)
-  const { key } = server.control
-  for (const path of ['/_coffer/requests', '/_coffer/reset', '/_dashboard/session', '/_dashboard/ask'])
-    for (const method of ['GET', 'POST']) {
-      const body = method === 'POST' ? {} : undefined
-      t.equal((await run(WITH_OTHER, {}, { key, path, method, body }))[0], 404, `${method} ${path}`)
-    }
-})
-
-t.test('another key acts in its own tenant', async (t) => {
-  const { server, create, react } = await open(t, OTHERS)
-  await server.ask('tenant create', { name: 'other' })
-  const as = { tenant: 'other' }
-  const rules = [
-    { priority: 1, container: '/', transform: 'reveal', permissions: ['token:create', 'token:read'] },
-  ]
-  const app = await server.ask('app create', { name: 'a', type: 'private', rules } as never, as)
-  const own = await server.ask('token create', { type: 'token', data: 'own' })
-  const foreign = await server.ask('token create', { type: 'token', data: 'foreign' }, as)
-  const id = await create(WITH_OTHER)
-  const get = async (token: string) =>
-    (await react(id, { key: app.key, path: `/tokens/${token}`, method: 'GET' })).json().raw[0]
-  t.equal(await get(own.id), 404)
-  t.equal(await get(foreign.id), 200)
-
-  // The answer that is stored for the caller must not refer to records of the other tenant.
-  const call = () =>
-    react(
-      id,
-      { key: app.key, path: '/tokens', method: 'POST', body: { type: 'token', data: 1 } },
-      { 'svc-idempotency-key': 'once' },
-    )
-  const first = await call()
-  t.equal(first.json().raw[0], 201)
-  t.equal((await call()).text, first.text)
-})
-
-t.test('a request with another key is refused after the run', async (t) => {
-  const { server, create, react } = await open(t, OTHERS)
-  const id = await create(
-    'send(baseUrl + "/tokens", args.key, "POST", { type: "token", data: "late" }).catch(failed); await send(baseUrl + "/healthz", args.key, "GET"); return {}',
-  )
-  // The fault holds the request until the run has ended.
-  await server.control.faults.set({ rules: [{ operation: 'token create', kind: 'delay', delay_ms: 1_000 }] })
-  t.equal((await react(id, { key: server.keys.private })).status, 200)
-  const [late] = await server.control.requests.list({ operation: 'token create', count: 1, timeout: '20s' })
-  t.match(late, { status: 401, fault: 'delay' })
-  t.equal((await server.ask('token list')).data.length, 0)
-})
-
-t.test('a caller in no-reveal mode gets no data through requests with another key', async (t) => {
-  const { server, create, react } = await open(t, OTHERS)
-  const data = 'PLAINTEXT-OF-A-TOKEN'
-  const token = await server.ask('token create', { type: 'token', data })
-  const rules = [{ priority: 1, container: '/', transform: 'reveal', permissions: ['token:read'] }]
-  const { key } = await server.ask('app create', { name: 'reader', type: 'private', rules } as never)
-  const id = await create(
-    'const [, text] = await send(baseUrl + args.path, args.key, "GET").then(read); return { raw: [...text].reverse().join("") }',
-  )
-  const args = { key, path: `/tokens/${token.id}` }
-  const reversed = [...data].reverse().join('')
-  t.match((await react(id, args)).text, reversed)
-  const hidden = await react(id, args, { 'svc-no-reveal': 'true' })
-  t.equal(hidden.status, 200)
-  t.notMatch(hidden.text, reversed)
-})
+t.test(
+  'even with the key of an application or of the control plane, code reaches neither the control plane nor the dashboard',
+  async (t) => {
+    const { server, run } = await open(t, OTHERS)
+    const { key } = server.control
+    for (const path of ['/_coffer/requests', '/_coffer/reset', '/_dashboard/session', '/_dashboard/ask'])
+      for (const method of ['GET', 'POST']) {
+        const body = method === 'POST' ? {} : undefined
+        t.equal((await run(WITH_OTHER, {}, { key, path, method, body }))[0], 404, `${method} ${path}`)
+      }
+  },
+)
 
 t.test(
-  'code can also send requests with another key to a vault without a server, because these requests need no socket',
+  'a request of reactor code with the key of an application acts in the tenant of that application',
+  async (t) => {
+    const { server, create, react } = await open(t, OTHERS)
+    await server.ask('tenant create', { name: 'other' })
+    const as = { tenant: 'other' }
+    const rules = [
+      { priority: 1, container: '/', transform: 'reveal', permissions: ['token:create', 'token:read'] },
+    ]
+    const app = await server.ask('app create', { name: 'a', type: 'private', rules } as never, as)
+    const own = await server.ask('token create', { type: 'token', data: 'own' })
+    const foreign = await server.ask('token create', { type: 'token', data: 'foreign' }, as)
+    const id = await create(WITH_OTHER)
+    const get = async (token: string) =>
+      (await react(id, { key: app.key, path: `/tokens/${token}`, method: 'GET' })).json().raw[0]
+    t.equal(await get(own.id), 404)
+    t.equal(await get(foreign.id), 200)
+
+    // The answer that is stored for the caller must not refer to records of the other tenant.
+    const call = () =>
+      react(
+        id,
+        { key: app.key, path: '/tokens', method: 'POST', body: { type: 'token', data: 1 } },
+        { 'svc-idempotency-key': 'once' },
+      )
+    const first = await call()
+    t.equal(first.json().raw[0], 201)
+    t.equal((await call()).text, first.text)
+  },
+)
+
+t.test(
+  'a request of reactor code with the key of an application is refused after the run has ended',
+  async (t) => {
+    const { server, create, react } = await open(t, OTHERS)
+    const id = await create(
+      'send(baseUrl + "/tokens", args.key, "POST", { type: "token", data: "late" }).catch(failed); await send(baseUrl + "/healthz", args.key, "GET"); return {}',
+    )
+    // The fault holds the request until the run has ended.
+    await server.control.faults.set({
+      rules: [{ operation: 'token create', kind: 'delay', delay_ms: 1_000 }],
+    })
+    t.equal((await react(id, { key: server.keys.private })).status, 200)
+    const [late] = await server.control.requests.list({ operation: 'token create', count: 1, timeout: '20s' })
+    t.match(late, { status: 401, fault: 'delay' })
+    t.equal((await server.ask('token list')).data.length, 0)
+  },
+)
+
+t.test(
+  'a caller in no-reveal mode gets no data if reactor code sends requests with the key of an application',
+  async (t) => {
+    const { server, create, react } = await open(t, OTHERS)
+    const data = 'PLAINTEXT-OF-A-TOKEN'
+    const token = await server.ask('token create', { type: 'token', data })
+    const rules = [{ priority: 1, container: '/', transform: 'reveal', permissions: ['token:read'] }]
+    const { key } = await server.ask('app create', { name: 'reader', type: 'private', rules } as never)
+    const id = await create(
+      'const [, text] = await send(baseUrl + args.path, args.key, "GET").then(read); return { raw: [...text].reverse().join("") }',
+    )
+    const args = { key, path: `/tokens/${token.id}` }
+    const reversed = [...data].reverse().join('')
+    t.match((await react(id, args)).text, reversed)
+    const hidden = await react(id, args, { 'svc-no-reveal': 'true' })
+    t.equal(hidden.status, 200)
+    t.notMatch(hidden.text, reversed)
+  },
+)
+
+t.test(
+  'code can also send requests with the key of an application if the vault has no server, because these requests need no socket',
   async (t) => {
     await using vault = await openTestVault({ allowNet: ['localhost'] })
     const code = `module.exports = async ({ args, applicationOptions: { baseUrl } }) => {

@@ -155,7 +155,7 @@ const SEEDS = [
   'setTimeout(() => {}, 1), setInterval(() => {}, 1e6), setImmediate(() => {}), require("querystring").parse("a=b&a=c"), require("util").promisify((done) => done(null, 1))()',
   'new (require("coffer/errors").BadRequestError)("x"), require("node-fetch"), Function("return this")(), (0, eval)("this"), new Function("return arguments")(1)',
   'Error.prepareStackTrace, Error.captureStackTrace, Error.stackTraceLimit, (() => { const o = {}; Error.captureStackTrace?.(o); return o })(), new Error("a", { cause: {} }), new AggregateError([{}])',
-  // The last expressions are visited first.
+  // The walk visits the expressions at the end of this list first.
   ...ENCODINGS.flatMap((label) =>
     [{}, { fatal: true }, { ignoreBOM: true }].map(
       (options) =>

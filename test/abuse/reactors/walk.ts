@@ -1,7 +1,7 @@
 /**
- * The walk: reactor code that visits every object it can reach. It reports objects that belong neither to the language
- * nor to the program of child processes. The walk is sent to a child as text, so its functions must not use anything
- * outside of them.
+ * The walk: reactor code that visits every object it can reach. The walk reports objects that belong neither to the
+ * language nor to the program of child processes. The walk is sent to a child as text, so its functions must not use
+ * anything outside of them.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: everything there is.
@@ -10,13 +10,17 @@ type Any = any
 /** The arguments of the walk. */
 export interface WalkArgs {
   /**
-   * Source texts of the program that child processes run, the program itself first. A function of that program is part
-   * of one of these texts. The other texts are evaluated in the compartment of each run.
+   * Source texts of the program that child processes run, the program itself first. If the text of a function is part
+   * of one of these texts, the function belongs to that program. The other texts are evaluated in the compartment of
+   * each run.
    */
   sources: string[]
   /** The source texts of the language's own functions, taken from a realm without Node. */
   natives: string[]
-  /** `leave`: at the end, the walk leaves marks on all objects. `find`: the walk looks for these marks. */
+  /**
+   * `leave`: at the end, the walk leaves marks on all objects. `find`: the walk looks for the marks that an earlier
+   * walk left.
+   */
   marks: 'leave' | 'find'
   /** The text of the marks, reversed, so that the walk does not find its own argument. */
   mark: string
@@ -27,7 +31,9 @@ export interface WalkArgs {
 export interface WalkReport {
   objects: number
   calls: number
-  /** Number of results that were skipped because they have the prototype, keys and source texts of earlier results. */
+  /**
+   * Number of results that were skipped because they have the same prototype, keys and source text as earlier results.
+   */
   alike: number
   marked: number
   /** One entry for each problem, with the path to its object. */
@@ -36,7 +42,10 @@ export interface WalkReport {
   left: number
 }
 
-/** Collects all objects that can be reached through the names and the syntax of the language. Calls none of them. */
+/**
+ * Collects all objects that can be reached through the names and the syntax of the language. The function calls none of
+ * these objects.
+ */
 export function collectLanguage(global: Any): Map<object, string> {
   const names =
     `Object Function Array Number Boolean String Symbol Date Promise RegExp Error AggregateError EvalError RangeError
@@ -87,7 +96,7 @@ export function collectLanguage(global: Any): Map<object, string> {
   return found
 }
 
-/** The walk itself: the body of a handler. It does not call the function `itself`. */
+/** The walk itself, as the body of a handler. The walk does not call the function `itself`. */
 export async function walk(
   req: Any,
   roots: Any[],
@@ -108,12 +117,12 @@ export async function walk(
   const open: [object, string, object | undefined][] = []
   let pending = 0
   /**
-   * True after the code has escaped from the realm. A further call could end the process, so the walk stops and
-   * reports.
+   * True after the code has escaped from the realm. After an escape, one more call could end the process. Therefore the
+   * walk stops and reports.
    */
   let isOut = false
   /**
-   * True while the walk looks for marks. During this time the traps of its proxies can receive the mark as an
+   * True while the walk looks for marks. During the search, the traps of the walk's proxies can receive the mark as an
    * argument.
    */
   let isSearching = false
@@ -188,7 +197,7 @@ export async function walk(
     attempt(() => Reflect.apply(Promise.prototype.then, promise, [settled, settled]))
   }
 
-  /** Returns whether enough similar objects were visited. */
+  /** Returns whether the walk has already visited enough objects that are similar to `value`. */
   function isAlike(value: object): boolean {
     if (language.has(value) || Object.isFrozen(value)) return false
     const keys = attempt(() => Reflect.ownKeys(value)) ?? []
@@ -210,8 +219,8 @@ export async function walk(
     if (typeof value === 'function') {
       const text = textOf(value)
       const isNative = /\{ \[native code\] \}$/.test(text)
-      // Bound functions, resolver functions of promises, and proxies of the walk have this text. They are called like
-      // all other functions.
+      // Bound functions, resolver functions of promises, and proxies of the walk have the text `function () {…`. The
+      // walk calls these functions like all other functions.
       const isNameless = /^function \(\) \{/.test(text)
       if (isNative && !(language.has(value) && nativeTexts.has(text)) && !isNameless)
         complain(`a native function that is not the language's (${text.slice(0, 60)})`, path)
@@ -232,7 +241,8 @@ export async function walk(
     if (symbols.length > 0) complain(`properties that no standard names (${symbols.map(String)})`, path)
     if (prototype === null || language.has(prototype) || language.has(value)) return
     const isOurs = typeof made === 'function' && sources[0]!.includes(textOf(made))
-    // The walk skips an object if it has visited similar objects. This object can have its mark already.
+    // The walk skips an object if it has visited similar objects. Therefore the walk may reach this object when the
+    // object already has the mark.
     const names = Object.getOwnPropertyNames(value).filter(
       (name) => !/^\d+$/.test(name) && !(leaves && name === mark),
     )
@@ -329,7 +339,8 @@ export async function walk(
 
   function callAll(work: Any, path: string, holder: object | undefined): void {
     if (work === itself) return
-    // The behaviour of the language's own functions is known. The arguments that they pass to callbacks are not.
+    // The behaviour of the language's own functions is known. The arguments that these functions pass to callbacks are
+    // not known.
     const isOurs = !language.has(work)
     for (const args of argumentLists(isOurs)) {
       // Calls the function without a receiver.
@@ -413,7 +424,7 @@ export async function walk(
   }
 
   for (const [value, path] of roots) take(value, path, undefined, true)
-  // Waits at most this long, because some promises never settle.
+  // Waits for at most 40 idle turns, because some promises never settle.
   for (let idle = 0; idle < 40; ) {
     const next = open.pop()
     if (isOut || report.objects > maxObjects || report.calls > maxCalls) break

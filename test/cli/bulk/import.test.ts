@@ -185,8 +185,8 @@ testVault(
     ] as const) {
       place.write('rows.ndjson', `\n${lines(5)}`)
       t.match(await run(), { code: 0 })
-      // If a result of the last batch is lost, the command writes it again. Therefore the lines below are results of
-      // an earlier batch.
+      // If a result of the last batch is lost, the command writes the result again. The cases below damage the state of
+      // an earlier batch, so this import adds another batch.
       place.write('rows.ndjson', `\n${lines(6)}`)
       t.match(await run(), { code: 0 })
       const sound = stateOf(place).split('\n')
@@ -291,7 +291,7 @@ testVault(
   async (t, home) => {
     home.write('rows.ndjson', lines(1000))
     const lock = join(home.place, '.coffer', 'lock')
-    // Replaces the lock file by a directory, because a program that removes files cannot remove a directory, even as
+    // The test replaces the lock file by a directory. A program that removes files cannot remove a directory, even as
     // root.
     const watch = (text: string) => {
       if (!/250/.test(text) || statSync(lock).isDirectory()) return
@@ -334,7 +334,7 @@ t.test(
   },
 )
 
-/** A home whose imports reach a server in this process. `lose` selects the requests whose answer is lost. */
+/** Creates a home whose imports go to a server in this process. `lose` selects the requests whose answer is lost. */
 async function connect(t: Test, lose: (asked: number) => boolean = () => false) {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
@@ -391,7 +391,7 @@ t.test('a batch whose answer was lost is sent again unchanged, and no row is cre
 })
 
 t.test(
-  'a column that does not name a token field is refused, and the error has a command that imports it as secret data',
+  'a column that does not name a token field is refused, and the error has a command that imports the column as secret data',
   async (t) => {
     const home = await createVaultHome(t)
     home.write('my rows.csv', 'ssn,id,full name\n078-05-1120,ada,Ada\n')

@@ -50,7 +50,8 @@ t.test('each row has its line number, and an unreadable row has a reason', async
     ],
     ['[1,\n\n  {"a":\nx}]', [{}, { line: 3, fault: /refused at line 4, column 1/ }]],
     ['[1,,2]', [{ value: 1 }, { fault: /row/ }, { value: 2 }]],
-    // Reading these rows must take linear time. Otherwise the test exceeds its time limit.
+    // The time to read these rows must grow linearly with their length. If it grows faster, the test exceeds its time
+    // limit.
     [`[\n${' '.repeat(400_000)}1${'0'.repeat(500_000)}]`, [{ line: 2, fault: String }]],
   ] as const)
     t.match(await read(text), rows)
@@ -119,7 +120,7 @@ t.test(
 )
 
 t.test('reading a hostile file takes a limited time and a limited amount of memory', async (t) => {
-  // If the parser compared each column with every other column, this would take minutes.
+  // If the parser compared each column with every other column, this file would take minutes.
   const names = Array.from({ length: 100_000 }, (_, at) => `data.${at.toString(36)}`)
   const [row] = await csv(`${names.join()}\n${'1,'.repeat(names.length - 1)}1\n`)
   t.equal(Object.keys((row!.value as { data: object }).data).length, names.length)
@@ -132,14 +133,14 @@ t.test('reading a hostile file takes a limited time and a limited amount of memo
 })
 
 t.test(
-  'an exported cell never begins like a formula, and an import reads the original text from it',
+  'an exported cell never begins like a formula, and an import restores the original text of the cell',
   async (t) => {
     const text = fc.oneof(fc.string(), fc.constantFrom("'=1", "''+1", '=1', '-1', "'a", '\t', '＝1', '@x'))
     await fc.assert(
       fc.asyncProperty(text, async (value) => {
         t.equal(restore(neutralize(value)), value)
         t.notMatch(neutralize(value), /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/)
-        // A CSV parser skips empty cells, so they are left out here.
+        // A CSV parser skips empty cells, so this check does not use empty values.
         fc.pre(value !== '' && !/^\s*(?:["[]|\{)/.test(value))
         const line = toCsvLine(['token', neutralize(value)])
         t.strictSame((await csv(`type,data\n${line}\n`))[0]?.value, { type: 'token', data: value })

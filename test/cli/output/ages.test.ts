@@ -2,7 +2,7 @@ import t from 'tap'
 import { summarizeTokens } from '../../../src/cli/nouns/token.js'
 import { formatAge } from '../../../src/cli/output/ages.js'
 
-t.test('an age is shown in its longest unit, and an old or future time as a date', async (t) => {
+t.test('an age is shown in its longest unit, and an old or future time is shown as a date', async (t) => {
   const now = Date.parse('2030-03-01T00:00:00Z')
   for (const [date, age] of [
     ['2030-02-28T23:59:59.500+00:00', '0 s ago'],
