@@ -1,7 +1,7 @@
 /**
- * The entrypoint of the image, over an installed package. If the machine can create network namespaces, the server
- * and each client have their own addresses, like containers. If not, the clients use an address of this machine other
- * than the loopback address.
+ * The entrypoint of the image, over an installed package. If the machine can create network namespaces, the server and
+ * each client have their own addresses, as containers have. If the machine cannot create network namespaces, the
+ * clients use an address of this machine other than the loopback address.
  */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,7 +26,7 @@ interface Networks {
   host: string
   server: string[]
   client: string[]
-  /** Another address that a client may use. */
+  /** Another address from which a client may send requests. */
   second?: string
 }
 
@@ -39,7 +39,7 @@ t.before(async () => {
   await run('npm', install, { cwd: place })
 })
 
-/** Two namespaces that a virtual cable connects. They are removed when the test ends. */
+/** Creates two namespaces that a virtual cable connects. The namespaces are removed when the test ends. */
 function connectNetworks(t: Test): Networks {
   const [server, client] = [`coffer-s${process.pid}`, `coffer-c${process.pid}`]
   const ip = (...words: string[]) => execFileSync('ip', words, { stdio: 'ignore' })
@@ -47,7 +47,7 @@ function connectNetworks(t: Test): Networks {
     try {
       ip('netns', 'delete', name)
     } catch {
-      // The namespace does not exist if its creation failed.
+      // The deletion fails if the namespace does not exist, because its creation failed.
     }
   }
   try {
@@ -119,7 +119,7 @@ async function start(t: Test, before: string[], words: string[], env = {}): Prom
   return { child, printed, announcement: JSON.parse(first.split('\n')[0]!) }
 }
 
-/** The process that a signal of `docker stop` reaches. */
+/** Returns the process that gets the signal of `docker stop`. */
 function firstProcess({ pid }: ChildProcess): number {
   if (ALONE.length === 0) return pid!
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0])
@@ -143,7 +143,7 @@ async function sendFrom(client: string[], requests: object[]): Promise<{ status:
   return JSON.parse((await run(line[0]!, line.slice(1), { env, cwd: place })).stdout)
 }
 
-t.test('other containers use the API, the seeds and the control plane', async (t) => {
+t.test('other containers can use the API, the seeds and the control plane of the container', async (t) => {
   const { host, server, client, second } = connectNetworks(t)
   const application = { name: 'backend', type: 'private', permissions: ['token:create', 'token:read'] }
   writeFileSync(join(seeds, 'a.json'), JSON.stringify({ applications: [{ ...application, key: API_KEY }] }))
@@ -259,7 +259,7 @@ t.test('a signal stops the container within a second, whatever the container is 
   t.ok((await stop({ child }, 'SIGTERM')) < 1000, 'a server that is starting stops too')
 })
 
-t.test('the image runs any other command, and its health check asks the server', async (t) => {
+t.test('the image can run any other command of Coffer, and its health check asks the server', async (t) => {
   const { stdout } = await run(ENTRYPOINT, ['coffer', 'version'], { env: environment() })
   t.match(stdout, /^\d+\.\d+\.\d+\n$/)
   const failed = await run(ENTRYPOINT, ['--no-such-flag'], { env: environment() }).catch((error) => error)

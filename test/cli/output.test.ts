@@ -73,7 +73,7 @@ t.test('every format prints the answer without control characters', async (t) =>
 })
 
 t.test(
-  'the items of a stream are printed one by one, and the stream ends when the reader of the output closes it',
+  'the items of a stream are printed one by one, and the stream ends when the reader closes the output',
   async (t) => {
     const seen: string[] = []
     const terminal = createTerminal()
@@ -132,21 +132,24 @@ t.test('a piped table is complete, aligned and without colours at any length', a
   t.equal(out.split('\n')[1000], out.split('\n')[1], 'the last row is aligned like the first')
 })
 
-t.test('a table fits every terminal, or becomes a list of fields', async (t) => {
-  for (let columns = 1; columns <= 130; columns++) {
-    const { out, err } = await print(listOf(items), {}, columns)
-    const isTable = out.startsWith('id  ')
-    t.equal(isTable, columns >= 36 + 2 + 8 + 2 + 8, `${columns} columns`)
-    if (!isTable) continue
-    t.ok(Math.max(...out.split('\n').map(measureWidth)) <= columns, `${columns} columns fit`)
-    t.equal(/Cells are cut\s+to fit\. Show all with -o json/.test(err), out.includes('…'))
-  }
-  t.match((await print(listOf(items), {}, 80)).out, `${ID}  card             {"number":"XXXXXXXXXXXX4…`)
-  const data = '  {\n    "number": "XXXXXXXXXXXX4242",\n    "expiration_month": 12\n  }\n'
-  const narrow = await print(listOf([card, hostile]), { optional: ['type'] }, 40)
-  const second = 'id:   h\ntype: to\\u{1b}[31mken\ndata:\n  =1\n  \\u{202e}evil\n'
-  t.match(narrow, { out: `id:   ${ID}\ntype: card\ndata:\n${data}\n${second}`, err: /^(?!.*cut)/s })
-})
+t.test(
+  'a table fits the width of every terminal, or becomes a list of fields if the terminal is too narrow',
+  async (t) => {
+    for (let columns = 1; columns <= 130; columns++) {
+      const { out, err } = await print(listOf(items), {}, columns)
+      const isTable = out.startsWith('id  ')
+      t.equal(isTable, columns >= 36 + 2 + 8 + 2 + 8, `${columns} columns`)
+      if (!isTable) continue
+      t.ok(Math.max(...out.split('\n').map(measureWidth)) <= columns, `${columns} columns fit`)
+      t.equal(/Cells are cut\s+to fit\. Show all with -o json/.test(err), out.includes('…'))
+    }
+    t.match((await print(listOf(items), {}, 80)).out, `${ID}  card             {"number":"XXXXXXXXXXXX4…`)
+    const data = '  {\n    "number": "XXXXXXXXXXXX4242",\n    "expiration_month": 12\n  }\n'
+    const narrow = await print(listOf([card, hostile]), { optional: ['type'] }, 40)
+    const second = 'id:   h\ntype: to\\u{1b}[31mken\ndata:\n  =1\n  \\u{202e}evil\n'
+    t.match(narrow, { out: `id:   ${ID}\ntype: card\ndata:\n${data}\n${second}`, err: /^(?!.*cut)/s })
+  },
+)
 
 t.test('a table shows times with seconds, and other formats show complete times', async (t) => {
   const at = '2030-08-27T02:23:57.123+00:00'
@@ -186,7 +189,7 @@ const problem: Problem = {
   },
 }
 
-t.test('a problem is printed in words, and no detail is printed twice', async (t) => {
+t.test('a problem document is printed in words, and no detail is printed twice', async (t) => {
   const interrupted = { type: 'urn:coffer:problem:interrupted', detail: 'Nothing was changed.', errors: {} }
   const type = ['must be card']
   const luhn = '  data.number: must pass the Luhn check\n  data.number: must be 12 to 19 digits\n'
@@ -246,7 +249,7 @@ what is long
 )
 
 t.test(
-  'an error of standard output ends the command as failed, but an error while printing a notice does not',
+  'an error of standard output ends the command as failed, but an error while a notice is printed does not',
   async (t) => {
     const full = { ...createTerminal(), stderr: createOutput({ failure: 'ENOSPC' }) }
     await printNotice(full, 'What was done.')
@@ -256,9 +259,12 @@ t.test(
   },
 )
 
-t.test('each report of a server is one line, whatever a name contains', async (t) => {
-  const terminal = createTerminal()
-  await printLogLine(terminal, 'Webhook "a\nWebhook "b": 5 events were dropped\r\u001b[2K\u2028": refused.')
-  const name = 'a↵Webhook "b": 5 events were dropped\\u{d}\\u{1b}[2K\\u{2028}'
-  t.equal(terminal.stderr.text, `Webhook "${name}": refused.\n`)
-})
+t.test(
+  'each report in the log of a server is one line, whatever characters the name in the report contains',
+  async (t) => {
+    const terminal = createTerminal()
+    await printLogLine(terminal, 'Webhook "a\nWebhook "b": 5 events were dropped\r\u001b[2K\u2028": refused.')
+    const name = 'a↵Webhook "b": 5 events were dropped\\u{d}\\u{1b}[2K\\u{2028}'
+    t.equal(terminal.stderr.text, `Webhook "${name}": refused.\n`)
+  },
+)

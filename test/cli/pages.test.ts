@@ -3,7 +3,7 @@ import { walkPages } from '../../src/cli/pages.js'
 import type { Task } from '../../src/cli/task.js'
 import { CofferError, invalid } from '../../src/errors.js'
 
-/** Creates a list of two items. A request for a page of more than one item fails with `error`. */
+/** Creates a list of two items. Every request for a page with another size than 1 fails with `error`. */
 function createAsk(error: CofferError) {
   const sizes: unknown[] = []
   const ask = async ({ page, size }: { page?: number; size?: number }) => {
@@ -29,8 +29,11 @@ t.test(
   },
 )
 
-t.test('an error with another code ends the list, even if its text is about the size', async (t) => {
-  const { sizes, task } = createAsk(invalid('size', 'ask for a smaller size'))
-  await t.rejects(walk(task), { code: 'validation' })
-  t.strictSame(sizes, [4])
-})
+t.test(
+  'if the server refuses a page with another error code, the list ends with this error, even if its text is about the size',
+  async (t) => {
+    const { sizes, task } = createAsk(invalid('size', 'ask for a smaller size'))
+    await t.rejects(walk(task), { code: 'validation' })
+    t.strictSame(sizes, [4])
+  },
+)

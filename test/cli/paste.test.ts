@@ -12,7 +12,7 @@ import { withoutStyle } from './fake-process.js'
 
 t.setTimeout(400_000)
 
-/** The commands that start each shell interactively, without the settings of the person who runs the test. */
+/** For each shell, the command that starts it interactively without the settings of the person who runs the test. */
 const SHELLS: Record<string, string> = {
   bash: 'bash --norc --noprofile -i',
   dash: 'dash -i',
@@ -37,7 +37,8 @@ for (const [shell, line] of Object.entries(SHELLS)) {
     child.stdin.write(`${commands}exit\n`)
     const { stdout } = await ended
     t.ok(expected.length > 20 && blocks.every(({ output }) => output !== undefined))
-    // A shell echoes pasted text between its prompts. The program prints whole lines, so these can be distinguished.
+    // A shell also echoes the pasted text, with a prompt before it. The program prints whole lines, so the test can
+    // distinguish its output from the echo.
     const lines = settle(withoutStyle(stdout).replaceAll('\r\n', '\n').replaceAll('\r', '\n'))
     let from = 0
     for (const wanted of expected) {

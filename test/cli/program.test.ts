@@ -51,7 +51,7 @@ t.test('help of token create has every flag, and says which are required or repe
     t.ok(text.includes(flag), flag)
 })
 
-t.test('every example shows the command to which it belongs', async (t) => {
+t.test('every example of an operation contains the command of that operation', async (t) => {
   for (const { name, cli: { form } = {}, examples } of registry.operations)
     for (const example of examples) {
       t.match(example, `coffer ${form?.command ?? name}`)

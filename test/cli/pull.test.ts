@@ -71,7 +71,8 @@ t.test(
   async (t) => {
     const server = await serve(t, TENANT)
     const { run, read, cwd } = workplaceFor(t)
-    // The webhook of a listener is deleted when the listener ends. Therefore the seed has only the other webhook.
+    // The listener has its own webhook, which is deleted when the listener ends. Therefore the seed does not contain
+    // the webhook of the listener.
     const listener = await listen(server.control, { to: 'http://127.0.0.1:9/', events: ['token.created'] })
     t.teardown(() => listener.stop())
     const { code, stderr } = await run(['pull', 'prod.json', '--url', server.url])
@@ -140,28 +141,36 @@ t.test(
   },
 )
 
-t.test('a seed is compared with a vault, in any order and without ids', async (t) => {
-  const { run, cwd, env } = workplaceFor(t)
-  const own = { env: { ...env, COFFER_API_KEY: '' } }
-  const { applications: _, settings: __, ...seed } = TENANT as Record<string, object[]>
-  const reactors = [{ name: 'own', code }]
-  const contents = { ...seed, reactors, proxies: [], tokens: [...seed.tokens!, { type: 'token', data: 'x' }] }
-  writeFileSync(join(cwd, 'seed.json'), JSON.stringify(contents))
-  await run(['init'], own)
-  t.equal((await run(['seed', 'apply', 'seed.json'], own)).code, 0)
-  const reversed = { ...contents, tokens: contents.tokens.toReversed() }
-  writeFileSync(join(cwd, 'other.json'), JSON.stringify(reversed))
-  const equal = await run(['seed', 'diff', 'other.json', '--reveal', '-o', 'json'], own)
-  t.equal(equal.code, 0, equal.stderr + equal.stdout)
-  t.match(equal.stderr, 'Not compared: applications, associations, invitations.')
-  await run(['token', 'delete', 'card-1', '--yes'], own)
-  const moved = await run(['seed', 'diff', 'other.json', '-o', 'json'], own)
-  t.equal(moved.code, 11)
-  t.same(JSON.parse(moved.stdout), [{ list: 'tokens', name: 'card-1', difference: 'missing' }])
-})
+t.test(
+  'seed diff compares a seed with a vault, whatever the order of the records, and without the ids',
+  async (t) => {
+    const { run, cwd, env } = workplaceFor(t)
+    const own = { env: { ...env, COFFER_API_KEY: '' } }
+    const { applications: _, settings: __, ...seed } = TENANT as Record<string, object[]>
+    const reactors = [{ name: 'own', code }]
+    const contents = {
+      ...seed,
+      reactors,
+      proxies: [],
+      tokens: [...seed.tokens!, { type: 'token', data: 'x' }],
+    }
+    writeFileSync(join(cwd, 'seed.json'), JSON.stringify(contents))
+    await run(['init'], own)
+    t.equal((await run(['seed', 'apply', 'seed.json'], own)).code, 0)
+    const reversed = { ...contents, tokens: contents.tokens.toReversed() }
+    writeFileSync(join(cwd, 'other.json'), JSON.stringify(reversed))
+    const equal = await run(['seed', 'diff', 'other.json', '--reveal', '-o', 'json'], own)
+    t.equal(equal.code, 0, equal.stderr + equal.stdout)
+    t.match(equal.stderr, 'Not compared: applications, associations, invitations.')
+    await run(['token', 'delete', 'card-1', '--yes'], own)
+    const moved = await run(['seed', 'diff', 'other.json', '-o', 'json'], own)
+    t.equal(moved.code, 11)
+    t.same(JSON.parse(moved.stdout), [{ list: 'tokens', name: 'card-1', difference: 'missing' }])
+  },
+)
 
 t.test(
-  'the key is sent only after a confirmation or with --yes, and can come from a file that only its owner can read',
+  'pull sends the key only after a confirmation or with --yes, and the key can come from a file that only its owner can read',
   async (t) => {
     const { run, cwd, env } = workplaceFor(t)
     const requests: { url: string; key: string | undefined }[] = []
@@ -225,48 +234,51 @@ async function hostile(t: Test, listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-t.test('pull lists the parts that the key may not read, and the attributes that are not known', async (t) => {
-  const { run, read } = workplaceFor(t)
-  const url = await hostile(t, (request, response) => {
-    const { pathname } = new URL(request.url!, 'http://x')
-    const answers: Record<string, unknown> = {
-      '/tenants/self': { name: 'x', settings: { deduplicate_tokens: 'true', odd_setting: 1 } },
-      '/proxies': {
-        pagination: { total_pages: 1 },
-        data: [
-          {
-            id: 'dddddddd-0000-4000-8000-000000000001',
-            name: 'p',
-            key: 'secret-proxy-key',
-            destination_url: 'https://example.com',
-            application_id: 'aaaaaaaa-0000-4000-8000-000000000001',
-            'odd\u001b[2J': 1,
-            timeout: 3,
-            request_transform: null,
-          },
-        ],
-      },
-      '/reactors': { data: [] },
-    }
-    if (pathname in answers) return json(answers[pathname])(request, response)
-    response.statusCode = pathname === '/applications' ? 403 : 404
-    json({ title: '\u001b[31mno' })(request, response)
-  })
-  const { code, stderr } = await run(['pull', 'part.json', '--url', url])
-  t.equal(code, 0, stderr)
-  t.match(stderr, 'Not read: applications (status 403). The key needs the permission application:read.')
-  t.match(stderr, 'Not read: webhooks (status 404).')
-  t.match(stderr, /settings\.odd_setting, proxies\.odd\\u\{1b\}\[2J, proxies\.timeout/)
-  t.match(stderr, /1 reference to records that were not read: proxies: p: application/)
-  t.notMatch(stderr, '\u001b')
-  const seed = JSON.parse(read('part.json'))
-  t.same(seed.proxies, [
-    { id: 'dddddddd-0000-4000-8000-000000000001', name: 'p', destination_url: 'https://example.com' },
-  ])
-  t.notOk('applications' in seed)
-})
+t.test(
+  'pull lists the parts that the key may not read, and the attributes that Coffer does not know',
+  async (t) => {
+    const { run, read } = workplaceFor(t)
+    const url = await hostile(t, (request, response) => {
+      const { pathname } = new URL(request.url!, 'http://x')
+      const answers: Record<string, unknown> = {
+        '/tenants/self': { name: 'x', settings: { deduplicate_tokens: 'true', odd_setting: 1 } },
+        '/proxies': {
+          pagination: { total_pages: 1 },
+          data: [
+            {
+              id: 'dddddddd-0000-4000-8000-000000000001',
+              name: 'p',
+              key: 'secret-proxy-key',
+              destination_url: 'https://example.com',
+              application_id: 'aaaaaaaa-0000-4000-8000-000000000001',
+              'odd\u001b[2J': 1,
+              timeout: 3,
+              request_transform: null,
+            },
+          ],
+        },
+        '/reactors': { data: [] },
+      }
+      if (pathname in answers) return json(answers[pathname])(request, response)
+      response.statusCode = pathname === '/applications' ? 403 : 404
+      json({ title: '\u001b[31mno' })(request, response)
+    })
+    const { code, stderr } = await run(['pull', 'part.json', '--url', url])
+    t.equal(code, 0, stderr)
+    t.match(stderr, 'Not read: applications (status 403). The key needs the permission application:read.')
+    t.match(stderr, 'Not read: webhooks (status 404).')
+    t.match(stderr, /settings\.odd_setting, proxies\.odd\\u\{1b\}\[2J, proxies\.timeout/)
+    t.match(stderr, /1 reference to records that were not read: proxies: p: application/)
+    t.notMatch(stderr, '\u001b')
+    const seed = JSON.parse(read('part.json'))
+    t.same(seed.proxies, [
+      { id: 'dddddddd-0000-4000-8000-000000000001', name: 'p', destination_url: 'https://example.com' },
+    ])
+    t.notOk('applications' in seed)
+  },
+)
 
-t.test('a hostile server ends the command with an error, and leaves no file', async (t) => {
+t.test('a hostile server ends pull with an error, and pull leaves no file', async (t) => {
   const { run, cwd } = workplaceFor(t)
   const item = (at: number) => ({
     id: `${at}`,

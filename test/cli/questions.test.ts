@@ -1,4 +1,4 @@
-/** Questions on a terminal: how they are drawn, and which questions a command asks. */
+/** Questions on a terminal: how a question is displayed, and which questions a command asks. */
 import t from 'tap'
 import { ask, askTwice, confirm, type Question } from '../../src/cli/input/prompt.js'
 import { type Answer, answerInTurn, createTerminal, type FakeTerminal, withoutStyle } from './fake-process.js'
@@ -10,7 +10,9 @@ const CTRL_C = '\u0003'
 const CTRL_D = '\u0004'
 const CTRL_U = '\u0015'
 
-/** A simulated person. After each question is drawn, the person types the keys of its answer. */
+/**
+ * Creates a terminal with a simulated person. After a question is displayed, the person types the keys of its answer.
+ */
 function createPerson(answers: readonly Answer[]): FakeTerminal {
   const terminal = createTerminal({ columns: 80, mayPrompt: true })
   const { stderr, stdin } = terminal
@@ -26,31 +28,34 @@ function createPerson(answers: readonly Answer[]): FakeTerminal {
 const choices = ['one', 'two'].map((value) => ({ value, name: value }))
 const isGood = (answer: string) => answer === 'good' || 'must be \u0007good'
 
-t.test('a question is drawn on standard error without control characters, colours or secrets', async (t) => {
-  const wrong: Answer[] = [
-    ['? Which', `bad${ENTER}`],
-    ['> must be', `${CTRL_U}good${ENTER}`],
-  ]
-  const type = (question: string, keys: string): Answer[] => [[question, keys]]
-  const secret = { message: 'Passphrase', sensitive: true }
-  const search = { type: 'search', message: 'Which?', choices } as const
-  for (const [question, answers, answer, drawn] of [
-    [{ message: 'Type \u001b[31m?' }, type('? Type', `card${ENTER}`), 'card', /Type \\u\{1b\}\[31m\? card/],
-    [{ message: 'Which?', validate: isGood }, wrong, 'good', /> must be \\u\{7\}good/],
-    [secret, [...type('? Pass', 'ses'), ...type('***', `ame${ENTER}`)], 'sesame', /Passphrase \*{8}\s*$/],
-    [{ type: 'select', message: '\u202e?', choices }, type('?', DOWN + ENTER), 'two', /\\u\{202e\}/],
-    [search, [...type('? Which', 'tw'), ...type('❯ two', ENTER)], 'two', /Which\?/],
-    [{ type: 'confirm', message: 'Sure?' }, type('? Sure', ENTER), 'false', /Sure\?/],
-  ] as [Question, Answer[], string, RegExp][]) {
-    const terminal = createPerson(answers)
-    t.equal(await ask(terminal, question), answer)
-    t.match(withoutStyle(terminal.stderr.text), drawn)
-    t.notMatch(terminal.stderr.text, /ses|ame|\u202e|\u001b\[\d[\d;]*m/)
-    t.same([terminal.stdout.text, terminal.stderr.writableEnded], ['', false])
-  }
-  await confirm(createPerson([['? ', `y${ENTER}`]]), 'Delete?')
-  await t.rejects(confirm(createPerson([['? ', ENTER]]), 'Delete?'), { code: 'interrupted' })
-})
+t.test(
+  'a question is displayed on standard error without control characters, colours or secrets',
+  async (t) => {
+    const wrong: Answer[] = [
+      ['? Which', `bad${ENTER}`],
+      ['> must be', `${CTRL_U}good${ENTER}`],
+    ]
+    const type = (question: string, keys: string): Answer[] => [[question, keys]]
+    const secret = { message: 'Passphrase', sensitive: true }
+    const search = { type: 'search', message: 'Which?', choices } as const
+    for (const [question, answers, answer, drawn] of [
+      [{ message: 'Type \u001b[31m?' }, type('? Type', `card${ENTER}`), 'card', /Type \\u\{1b\}\[31m\? card/],
+      [{ message: 'Which?', validate: isGood }, wrong, 'good', /> must be \\u\{7\}good/],
+      [secret, [...type('? Pass', 'ses'), ...type('***', `ame${ENTER}`)], 'sesame', /Passphrase \*{8}\s*$/],
+      [{ type: 'select', message: '\u202e?', choices }, type('?', DOWN + ENTER), 'two', /\\u\{202e\}/],
+      [search, [...type('? Which', 'tw'), ...type('❯ two', ENTER)], 'two', /Which\?/],
+      [{ type: 'confirm', message: 'Sure?' }, type('? Sure', ENTER), 'false', /Sure\?/],
+    ] as [Question, Answer[], string, RegExp][]) {
+      const terminal = createPerson(answers)
+      t.equal(await ask(terminal, question), answer)
+      t.match(withoutStyle(terminal.stderr.text), drawn)
+      t.notMatch(terminal.stderr.text, /ses|ame|\u202e|\u001b\[\d[\d;]*m/)
+      t.same([terminal.stdout.text, terminal.stderr.writableEnded], ['', false])
+    }
+    await confirm(createPerson([['? ', `y${ENTER}`]]), 'Delete?')
+    await t.rejects(confirm(createPerson([['? ', ENTER]]), 'Delete?'), { code: 'interrupted' })
+  },
+)
 
 t.test('a new secret must be typed twice, until both entries are equal', async (t) => {
   const terminal = createPerson([
@@ -64,12 +69,12 @@ t.test('a new secret must be typed twice, until both entries are equal', async (
 })
 
 t.test(
-  'Ctrl-C, Ctrl-D and the end of the input interrupt a question, and all its listeners are removed',
+  'Ctrl-C, Ctrl-D and the end of the input interrupt a question, and all listeners of the question are removed',
   async (t) => {
     const interrupted = { code: 'interrupted', exit: 130 }
     for (const key of [CTRL_C, CTRL_D, `x${ENTER}`]) {
       const terminal = createPerson([['? Type', key]])
-      // The first key makes readline add its permanent listeners.
+      // After the first key, readline adds its permanent listeners.
       if (key.endsWith(ENTER)) t.equal(await ask(terminal, { message: 'Type?' }), 'x')
       else await t.rejects(ask(terminal, { message: 'Type?' }), interrupted)
       for (const event of ['pause', 'end', 'close']) t.ok(terminal.stdin.listenerCount(event) <= 1, event)
@@ -90,7 +95,7 @@ t.test('without a terminal, an error names the missing values', async (t) => {
   t.equal(terminal.stderr.text, '')
 })
 
-/** Runs a command with the given answers of a person. Returns the JSON that it prints. */
+/** Runs a command with the given answers of a person. Returns the JSON that the command prints. */
 async function answer(
   home: Home,
   line: string,

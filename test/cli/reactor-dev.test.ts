@@ -1,4 +1,4 @@
-/** `coffer reactor dev`: TypeScript, packages, token expressions, places of errors, hints and reloads. */
+/** `coffer reactor dev`: TypeScript, packages, token expressions, positions in error messages, hints and reloads. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

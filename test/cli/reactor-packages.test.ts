@@ -23,7 +23,7 @@ testVault(
       '@acme/scoped': '1.2.3',
     })
     t.equal(statSync(join(out, '@acme/scoped.js')).mode & 0o077, 0, 'only the owner may read them')
-    // If a later command runs a program of the project, the program creates this file.
+    // The package esbuild of the project creates this file if a command runs the package.
     const marker = join(home.place, 'started')
     addPackage(project, 'plain', 'exports.a = 8')
     rmSync(join(project, 'node_modules/esbuild'))

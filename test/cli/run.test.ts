@@ -7,7 +7,7 @@ import { createVaultHome, type Home, ruleOf, testHome, testVault } from './home.
 
 const CARD = '4242424242424242'
 
-/** A vault with `count` tokens. `tok-1` is the oldest token. */
+/** Creates a vault with `count` tokens. `tok-1` is the oldest token. */
 async function createFilledHome(t: Test, count: number): Promise<Home> {
   const home = await createVaultHome(t)
   for (let n = 1; n <= count; n++)
@@ -46,33 +46,39 @@ t.test('if there are more pages, a notice follows the first page, unless notices
   }
 })
 
-t.test('on a terminal --quiet prints ids, except for requested records and keys', async (t) => {
-  const home = await createFilledHome(t, 2)
-  const print = async (line: string) => (await home.run(line, { columns: 80 })).stdout
-  const ids = (await home.run('token list -o id')).stdout
-  t.equal(await print('token list -q'), ids)
-  t.equal(await print('token search -q'), ids)
-  t.equal(await print('token create --type token --data 1 --id one-more -q'), 'one-more\n')
-  t.match(await print('token get one-more -q'), /type: +token/)
-  t.match(await print('token list -q -o table'), 'token')
-  t.match(await print('app create --name a --type private --permission token:read -q'), 'key:')
-})
+t.test(
+  'on a terminal, --quiet prints ids only, except if the user asks for one record or creates a key',
+  async (t) => {
+    const home = await createFilledHome(t, 2)
+    const print = async (line: string) => (await home.run(line, { columns: 80 })).stdout
+    const ids = (await home.run('token list -o id')).stdout
+    t.equal(await print('token list -q'), ids)
+    t.equal(await print('token search -q'), ids)
+    t.equal(await print('token create --type token --data 1 --id one-more -q'), 'one-more\n')
+    t.match(await print('token get one-more -q'), /type: +token/)
+    t.match(await print('token list -q -o table'), 'token')
+    t.match(await print('app create --name a --type private --permission token:read -q'), 'key:')
+  },
+)
 
-t.test('an empty list says what to do next, and mentions only filters that were given', async (t) => {
-  const home = await createVaultHome(t)
-  const say = async (line: string) => (await home.run(line, { columns: 80 })).stderr.replaceAll('\n', ' ')
-  t.equal(await say('token list'), 'No tokens yet. Create one: coffer token create --help ')
-  await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
-  const search = 'No token matches. Search finds data by search indexes only: coffer help search '
-  for (const [line, notice] of [
-    ['token list --type bank', 'No token matches these filters. '],
-    ['token search data:4242', search],
-    ['app list', 'No apps yet. Create one: coffer app create --help '],
-    ['token list --quiet --type bank', ''],
-  ] as const)
-    t.equal(await say(line), notice, line)
-  t.match(await say('token children card-1'), 'Link one: coffer token link PARENT CHILD')
-})
+t.test(
+  'the notice for an empty list says what to do next, and mentions filters only if filters were given',
+  async (t) => {
+    const home = await createVaultHome(t)
+    const say = async (line: string) => (await home.run(line, { columns: 80 })).stderr.replaceAll('\n', ' ')
+    t.equal(await say('token list'), 'No tokens yet. Create one: coffer token create --help ')
+    await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
+    const search = 'No token matches. Search finds data by search indexes only: coffer help search '
+    for (const [line, notice] of [
+      ['token list --type bank', 'No token matches these filters. '],
+      ['token search data:4242', search],
+      ['app list', 'No apps yet. Create one: coffer app create --help '],
+      ['token list --quiet --type bank', ''],
+    ] as const)
+      t.equal(await say(line), notice, line)
+    t.match(await say('token children card-1'), 'Link one: coffer token link PARENT CHILD')
+  },
+)
 
 testVault('for a token without a mask, a notice says how to show its data', async (t, home) => {
   const say = async (line: string, options = {}) => (await home.run(line, { columns: 80, ...options })).stderr
@@ -143,7 +149,7 @@ t.test(
   },
 )
 
-t.test('a deletion asks first and names what is lost', async (t) => {
+t.test('a command that deletes asks first, and its question names what is lost', async (t) => {
   const home = await createFilledHome(t, 2)
   const answer = (keys: string) =>
     home.run('token delete tok-1', { columns: 100, answers: [['Go on?', keys]] })
@@ -248,7 +254,7 @@ testVault(
         title: String,
         instance: /^[0-9a-f]{12}$/,
       })
-      // For a person, the message also says what to do.
+      // The message in words does not always end like the problem document: it can also say what to do.
       const said = type === 'not-found' ? 'No token ' : problem.detail
       t.ok(inWords.stderr.includes(said), 'the message contains the text of the problem')
     }
@@ -284,7 +290,7 @@ testVault('impossible settings are refused, and the error names their source', a
   }
 })
 
-t.test('an unexpected error prints a reference and no internals', async (t) => {
+t.test('after an unexpected error, a command prints a reference and no internals', async (t) => {
   const { code, stdout, stderr } = await runProcess(
     async (process) => {
       const { main } = await import('../../src/cli/main.js')

@@ -17,7 +17,7 @@ testVault('help --json has every command with its flags, types, examples and out
   const tree = await home.json('help --json')
   const byName = new Map(tree.commands.map((each: { words: string[] }) => [each.words.join(' '), each]))
   for (const { name, examples, cli, access, output } of registry.operations) {
-    // The entry of the main command also describes its other form.
+    // The entry of the main command also describes the other form of the command.
     if (cli?.isInternal || cli?.form !== undefined) continue
     const found = byName.get(name) as { output?: object }
     t.match(found, { examples, permissions: access.permissions, summary: String }, name)
@@ -74,7 +74,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     ['token create --type ca', ['card', 'card_number']],
     ['log list --entity-type ca', ['card']],
     ['token list --after --type ca', ['card', 'card_number']],
-    // Splits the line as bash does.
+    // The words in this row are split as bash splits `--type=ca`.
     ['token create --type = ca', ['card', 'card_number']],
     ['token list -o n', ['ndjson']],
     ['app get s', ['support']],
@@ -103,7 +103,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
       ['/pci/', '/pci/high/', ...TRANSFORMS.map((each) => `/pci/ ${each}`)],
     ],
     [[...ofRule, '3: /pci/ '], TRANSFORMS.map((each) => `3: /pci/ ${each}`)],
-    // Completing only the transform would close the quotes of the rule.
+    // If completion added only the transform, the shell would close the quotes of the rule.
     [[...ofRule, '/pci/ ma'], Object.keys(PERMISSIONS).map((each) => `/pci/ mask ${each}`)],
     [[...ofRule, '/pci/ mask token:read,token:se'], ['/pci/ mask token:read,token:search']],
     [[...ofRule, '/pci/ mask token:read, token:rea'], ['']],
@@ -152,11 +152,11 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     const { stdout, stderr } = spawnSync(shell, [flags, '-c', before + script + probe], options)
     const lines = stdout.trim().split('\n')
     t.equal(lines[0], 'support', `${shell}: ${stderr}`)
-    // An empty word counts as a word. If completion has no words to offer, the shell offers files.
+    // In fish, an empty word counts as a word. If completion has no words to offer, the shell offers files.
     if (shell === 'fish') t.same(lines.slice(1), ['bash', 'fish', 'zsh', 'coffer'])
   }
 
-  // The words are split as bash splits them: at colons too, except between quotes.
+  // These words are split as bash splits them: bash also splits at a colon, except between quotes.
   const bash = await scriptOf('bash')
   for (const [words, inserted] of [
     ['--permission token : rea', 'read'],
@@ -196,29 +196,33 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   }
 })
 
-t.test('a closed standard output is an error, and a discarded standard output is not', async (t) => {
-  if (process.platform !== 'linux')
-    return t.comment('other systems cannot distinguish a closed output from a discarded output')
-  const machine = await createMachine(t)
-  await machine.bash('coffer init')
-  const closed = { code: 1, stdout: '', stderr: 'error: Standard output is closed, so nothing was done.\n' }
-  const create = 'coffer app create --name a --type private --permission token:read'
-  // The command `exit` at the end keeps bash as the parent process. Otherwise bash would replace itself.
-  for (const line of [`${create} >&-`, `(exec >&-; ${create})`, 'coffer token list >&-'])
-    t.match(await machine.bash(`${line}; exit $?`), closed, line)
-  t.match((await machine.bash('coffer app list')).stdout, '"total_items":0')
-  const spawn = `require('node:child_process').spawnSync('coffer', ['token', 'list'], { stdio: 'ignore' }).status`
-  for (const [line, code] of [
-    ['coffer token list >/dev/null', 0],
-    ['(exec >/dev/null; coffer token list)', 0],
-    ['coffer token list --all | true', 0],
-    ['coffer token delete nobody --yes >&-', 3],
-    [`node -e "process.exit(${spawn})"`, 0],
-  ] as const)
-    t.match(await machine.bash(`${line}; exit $?`), { code, stdout: '' }, line)
-})
+t.test(
+  'a command fails if standard output is closed, and succeeds if standard output is discarded',
+  async (t) => {
+    if (process.platform !== 'linux')
+      return t.comment('other systems cannot distinguish a closed output from a discarded output')
+    const machine = await createMachine(t)
+    await machine.bash('coffer init')
+    const closed = { code: 1, stdout: '', stderr: 'error: Standard output is closed, so nothing was done.\n' }
+    const create = 'coffer app create --name a --type private --permission token:read'
+    // The command `exit` at the end keeps bash as the parent process. Without it, bash would replace itself by the last
+    // command.
+    for (const line of [`${create} >&-`, `(exec >&-; ${create})`, 'coffer token list >&-'])
+      t.match(await machine.bash(`${line}; exit $?`), closed, line)
+    t.match((await machine.bash('coffer app list')).stdout, '"total_items":0')
+    const spawn = `require('node:child_process').spawnSync('coffer', ['token', 'list'], { stdio: 'ignore' }).status`
+    for (const [line, code] of [
+      ['coffer token list >/dev/null', 0],
+      ['(exec >/dev/null; coffer token list)', 0],
+      ['coffer token list --all | true', 0],
+      ['coffer token delete nobody --yes >&-', 3],
+      [`node -e "process.exit(${spawn})"`, 0],
+    ] as const)
+      t.match(await machine.bash(`${line}; exit $?`), { code, stdout: '' }, line)
+  },
+)
 
-t.test('pipelines with jq succeed, and they fail if a command in them fails', async (t) => {
+t.test('a pipeline of commands and jq succeeds, and it fails if one of its commands fails', async (t) => {
   const machine = await createMachine(t)
   if ((await machine.bash('command -v jq')).code !== 0) return t.comment('jq is not installed')
   const rowsOf = (program: string) => `jq -nc --arg long "$(printf %0350d 1)" '${program}'`
@@ -233,13 +237,13 @@ t.test('pipelines with jq succeed, and they fail if a command in them fails', as
     ['coffer token list --all -o ndjson | jq -r .id | sort | uniq | wc -l', '300\n'],
     ['coffer token list -o id | head -1 | xargs -n1 echo', 'row-299\n', told],
     ["coffer token list --size 3 | jq -r '.data[].id' | coffer token delete - --yes --quiet", ''],
-    // The deletion reads ids from the pipe and must not lock the vault meanwhile, because the list that writes the
-    // ids needs the vault.
+    // The deletion reads ids from the pipe. Meanwhile it must not lock the vault, because the list that writes the ids
+    // needs the vault.
     ['{ sleep 1; coffer token list --size 1 -o id; } | coffer token delete - --yes --quiet', ''],
     ['coffer token export | jq -s length', '296\n'],
     // An import that waits for more rows must not block other commands.
     [`{ ${many}; sleep 1; ${beside}; } | coffer ${load}`, '2100\n'],
-    // A list that waits for its reader blocks no other command, and an export does not block an import of its own
+    // While a list waits for its reader, other commands are not blocked. An export does not block an import of its own
     // output.
     [`coffer ${first}`, '354\n'],
     [`coffer token export --reveal | jq -c --unbuffered '.id |= "again" + .' | coffer ${load}`, '2397\n'],

@@ -29,7 +29,7 @@ t.test('the files of a directory are one seed, in the order of their names', asy
     'notes.txt': 'not a seed',
     '.hidden.json': '{',
   })
-  // A volume of Kubernetes keeps the files in a directory of this form, and has links to them.
+  // Kubernetes keeps the files of a volume in a directory with a name like this, and links to the files.
   const versions = join(place.directory, 'seeds', '..2026_11_29')
   mkdirSync(versions)
   writeFileSync(join(versions, 'd.json'), '{"tokens":[{"id":"card-2","type":"token","data":"x"}]}')
@@ -42,7 +42,7 @@ t.test('the files of a directory are one seed, in the order of their names', asy
   t.same(ids, ['card-1', 'card-2'])
 })
 
-t.test('an error names the file and the place in this file', async (t) => {
+t.test('an error in a directory of seeds names the file and the place in this file', async (t) => {
   const token = { id: 'card-1', type: 'token', data: 'x' }
   for (const [stderr, files] of [
     [

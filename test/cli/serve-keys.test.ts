@@ -168,7 +168,7 @@ t.test('a chosen API key is refused without --test-keys, or if its form is not a
 })
 
 t.test(
-  'a fork has its own keys, and test keys are accepted only for the vault that was forked',
+  'a fork has its own keys, and a key that the seed chooses is accepted only for the vault that was forked',
   async (t) => {
     const place = workplaceFor(t, { COFFER_CONTROL_KEY: KEY })
     writeSeed(place, 'seed.json', { applications: [applicationWith(API_KEY)] })
@@ -185,7 +185,7 @@ t.test(
   },
 )
 
-t.test('the library accepts no test keys', async (t) => {
+t.test('a server that the library starts accepts no test keys', async (t) => {
   const seed = { applications: [applicationWith(API_KEY)] } as never
   await t.rejects(startServer({ seed }), { code: 'unprocessable' })
 })

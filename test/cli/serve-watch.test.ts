@@ -22,27 +22,30 @@ async function serveAndWatch(t: Test, seed: string, place: ReturnType<typeof cre
   return { statusOf, printedLater }
 }
 
-t.test('a changed seed is loaded, and the keys stay the same', async (t) => {
-  const place = createWorkplace()
-  const file = join(place.directory, 'seed.yaml')
-  writeFileSync(file, 'tokens:\n  - { id: first, type: token, data: 1 }\n')
-  const { statusOf, printedLater } = await serveAndWatch(t, 'seed.yaml', place)
-  t.equal(await statusOf('first'), 200)
-  // Editors write another file and rename it.
-  writeFileSync(`${file}.new`, 'tokens:\n  - { id: second, type: token, data: 2 }\n')
-  renameSync(`${file}.new`, file)
-  await printedLater(/seed\.yaml has changed\. The vault was reset to the new seed\./)
-  t.same([await statusOf('first'), await statusOf('second')], [404, 200])
-  writeFileSync(file, 'tokens:\n  - id: third\n   type: token\n')
-  await printedLater(/The vault keeps its contents\.[\s\S]*line 3, column 1/)
-  t.equal(await statusOf('second'), 200)
-  writeFileSync(file, 'tokens:\n  - { id: third, type: tokn, data: 1 }\n')
-  await printedLater(/was not loaded[\s\S]*seed\.tokens\[0\]\.type: must be one of/)
-  t.equal(await statusOf('second'), 200)
-  writeFileSync(file, JSON.stringify({ tokens: [{ id: 'third', type: 'token', data: 3 }] }))
-  await printedLater(/reset to the new seed/)
-  t.equal(await statusOf('third'), 200, 'JSON is YAML')
-})
+t.test(
+  'after the seed file changes, the server loads the new seed, and the keys stay the same',
+  async (t) => {
+    const place = createWorkplace()
+    const file = join(place.directory, 'seed.yaml')
+    writeFileSync(file, 'tokens:\n  - { id: first, type: token, data: 1 }\n')
+    const { statusOf, printedLater } = await serveAndWatch(t, 'seed.yaml', place)
+    t.equal(await statusOf('first'), 200)
+    // The test writes another file and renames it, as editors do.
+    writeFileSync(`${file}.new`, 'tokens:\n  - { id: second, type: token, data: 2 }\n')
+    renameSync(`${file}.new`, file)
+    await printedLater(/seed\.yaml has changed\. The vault was reset to the new seed\./)
+    t.same([await statusOf('first'), await statusOf('second')], [404, 200])
+    writeFileSync(file, 'tokens:\n  - id: third\n   type: token\n')
+    await printedLater(/The vault keeps its contents\.[\s\S]*line 3, column 1/)
+    t.equal(await statusOf('second'), 200)
+    writeFileSync(file, 'tokens:\n  - { id: third, type: tokn, data: 1 }\n')
+    await printedLater(/was not loaded[\s\S]*seed\.tokens\[0\]\.type: must be one of/)
+    t.equal(await statusOf('second'), 200)
+    writeFileSync(file, JSON.stringify({ tokens: [{ id: 'third', type: 'token', data: 3 }] }))
+    await printedLater(/reset to the new seed/)
+    t.equal(await statusOf('third'), 200, 'JSON is YAML')
+  },
+)
 
 t.test(
   'a directory of seeds that cannot be read is reported, and the server continues to watch it',

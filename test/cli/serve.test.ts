@@ -76,43 +76,40 @@ t.test(
   },
 )
 
-t.test(
-  'a vault keeps acknowledged changes, and SIGHUP is ignored while other signals end the server',
-  async (t) => {
-    const place = workplaceFor(t)
-    t.equal((await runCommand(place, ['init'])).code, 0)
-    const first = await startProcess(place, ['--starter-apps'])
-    const key = first.announcement.applications.private?.key
-    const made = await request(first.announcement, key, 'POST /tokens', { type: 'token', data: 'kept' })
-    first.child.kill('SIGHUP')
-    t.equal((await request(first.announcement, key, `GET /tokens/${made.json.id}`)).status, 200)
-    first.child.kill('SIGINT')
-    t.equal((await first.ended).code, 0)
+t.test('a server keeps acknowledged changes, ignores SIGHUP, and ends after other signals', async (t) => {
+  const place = workplaceFor(t)
+  t.equal((await runCommand(place, ['init'])).code, 0)
+  const first = await startProcess(place, ['--starter-apps'])
+  const key = first.announcement.applications.private?.key
+  const made = await request(first.announcement, key, 'POST /tokens', { type: 'token', data: 'kept' })
+  first.child.kill('SIGHUP')
+  t.equal((await request(first.announcement, key, `GET /tokens/${made.json.id}`)).status, 200)
+  first.child.kill('SIGINT')
+  t.equal((await first.ended).code, 0)
 
-    const second = await startProcess(place, ['--prefix', 'bt', '--log', 'none'])
-    t.equal(second.announcement.prefix, 'bt')
-    const { id } = first.announcement.applications.private!
-    // The second start does not print the key again.
-    t.same(second.announcement.applications.private, { id, name: 'starter private' })
-    const headers = { 'BT-API-KEY': key ?? '' }
-    const response = await fetch(`${second.announcement.url}/tokens/${made.json.id}`, { headers })
-    t.equal(response.status, 200)
-    t.match(await response.json(), { data: 'kept' })
-    t.ok(response.headers.get('bt-trace-id'))
-    // This request never ends, so the first SIGTERM does not stop the server at once.
-    const socket = connect(Number(new URL(second.announcement.url).port), '127.0.0.1')
-    socket.on('error', () => {})
-    socket.write(`POST /tokens HTTP/1.1\r\nHost: x\r\nBT-API-KEY: ${key}\r\nContent-Length: 9\r\n\r\n`)
-    await request(second.announcement, undefined, 'GET /healthz')
-    second.child.kill('SIGTERM')
-    await once(second.child.stderr!, 'data')
-    second.child.kill('SIGTERM')
-    t.equal((await second.ended).signal, 'SIGTERM', 'a second signal ends the server at once')
-    socket.destroy()
-    const status = await runCommand(place, ['vault', 'status', '--output', 'json'])
-    t.equal(status.code, 0, status.stderr)
-  },
-)
+  const second = await startProcess(place, ['--prefix', 'bt', '--log', 'none'])
+  t.equal(second.announcement.prefix, 'bt')
+  const { id } = first.announcement.applications.private!
+  // The second start does not print the key of the starter application again.
+  t.same(second.announcement.applications.private, { id, name: 'starter private' })
+  const headers = { 'BT-API-KEY': key ?? '' }
+  const response = await fetch(`${second.announcement.url}/tokens/${made.json.id}`, { headers })
+  t.equal(response.status, 200)
+  t.match(await response.json(), { data: 'kept' })
+  t.ok(response.headers.get('bt-trace-id'))
+  // The body of this request never arrives completely, so the first SIGTERM does not stop the server at once.
+  const socket = connect(Number(new URL(second.announcement.url).port), '127.0.0.1')
+  socket.on('error', () => {})
+  socket.write(`POST /tokens HTTP/1.1\r\nHost: x\r\nBT-API-KEY: ${key}\r\nContent-Length: 9\r\n\r\n`)
+  await request(second.announcement, undefined, 'GET /healthz')
+  second.child.kill('SIGTERM')
+  await once(second.child.stderr!, 'data')
+  second.child.kill('SIGTERM')
+  t.equal((await second.ended).signal, 'SIGTERM', 'a second signal ends the server at once')
+  socket.destroy()
+  const status = await runCommand(place, ['vault', 'status', '--output', 'json'])
+  t.equal(status.code, 0, status.stderr)
+})
 
 t.test(
   "if the disk of the server's log is full, the server keeps running",
@@ -189,7 +186,7 @@ t.test(
     ]) {
       writeFileSync(starters, JSON.stringify(planted))
       const refused = await createHome(t).run('serve --demo --port 0', { cwd: place.directory })
-      // Text from a file that somebody else wrote is never printed as part of a command to paste.
+      // A text from a file of another person is never printed as part of a command that users paste.
       t.match(refused, {
         code: 7,
         stdout: /^$/,
@@ -200,7 +197,7 @@ t.test(
 )
 
 t.test(
-  'the demo begins with three failed requests, a masked reader and a webhook that cannot be called',
+  'the demo vault begins with three failed requests, an application that reads masked data, and a webhook that cannot be called',
   async (t) => {
     const place = workplaceFor(t)
     const { child, announcement, ended } = await startProcess(place, ['--demo'])
@@ -238,7 +235,7 @@ t.test('if a start is killed while it creates the demo vault, the next start suc
   t.strictSame(left.sort(), ['.coffer-demo'])
 })
 
-t.test('an error of serve is reported with its exit code', async (t) => {
+t.test('if serve cannot start, it reports the error and ends with the exit code of the error', async (t) => {
   const taken = createServer().listen(0, 'localhost')
   t.teardown(() => taken.close())
   await once(taken, 'listening')
@@ -294,7 +291,7 @@ t.test('serve --run ends with the exit code of its command', async (t) => {
     )
 })
 
-t.test('access from other machines needs an explicit option', async (t) => {
+t.test('serve accepts requests from other machines only with an explicit option', async (t) => {
   const local = { hostName: 'localhost', isRemote: false }
   for (const [flags, expected] of [
     [{}, { ...local, addresses: ['127.0.0.1', '::1'], port: 4010 }],
@@ -323,7 +320,7 @@ t.test('the OpenAPI document is printed without a vault', async (t) => {
   t.ok(document.paths['/tokens'].post)
 })
 
-t.test('the sweeper runs until the signal, even after a failure', async (t) => {
+t.test('the sweeper runs until the abort signal, even after one sweep has failed', async (t) => {
   const stop = new AbortController()
   const reported: unknown[] = []
   let sweeps = 0

@@ -39,33 +39,36 @@ t.test('every command can use a vault in a store', async (t) => {
   t.match(await run(`init --store ${address}`), { code: 5 })
 })
 
-t.test('workers share a port, a killed worker is replaced, and one signal stops all workers', async (t) => {
-  const env = { ...process.env, ...home.env, COFFER_STORE: address, COFFER_OUTPUT: 'json' }
-  const words = ['serve', '--workers', '2', '--port', '0', '--starter-apps', '--log', 'none']
-  const server = startProgram(process.execPath, [PROGRAM, ...words], { cwd: place, env })
-  const ended = waitFor(server)
-  const [line] = (await once(server.stdout!.setEncoding('utf8'), 'data')) as [string]
-  const { url, applications, control } = JSON.parse(line)
-  t.notOk(control)
-  const ask = async () => {
-    const headers = { 'svc-api-key': applications.private.key, connection: 'close' }
-    return (await fetch(`${url}/tokens/card-1`, { headers }).catch(() => undefined))?.status
-  }
-  const children = () =>
-    readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').trim().split(' ')
-  const until = async (holds: () => boolean | Promise<boolean>) => {
-    while (!(await holds())) await setTimeout(100)
-  }
-  await until(() => children().length === 2)
-  const [first = ''] = children()
-  t.equal(await ask(), 200)
-  process.kill(Number(first), 'SIGKILL')
-  await until(() => children().length === 2 && !children().includes(first))
-  await until(async () => (await ask()) === 200)
-  for (let count = 0; count < 10; count++) t.equal(await ask(), 200)
-  server.kill('SIGTERM')
-  t.match(await ended, { code: 0, stderr: /^A worker ended\. Another one starts\.\nStopping/ })
-})
+t.test(
+  'worker processes of a server share a port, a killed worker is replaced, and one signal stops all workers',
+  async (t) => {
+    const env = { ...process.env, ...home.env, COFFER_STORE: address, COFFER_OUTPUT: 'json' }
+    const words = ['serve', '--workers', '2', '--port', '0', '--starter-apps', '--log', 'none']
+    const server = startProgram(process.execPath, [PROGRAM, ...words], { cwd: place, env })
+    const ended = waitFor(server)
+    const [line] = (await once(server.stdout!.setEncoding('utf8'), 'data')) as [string]
+    const { url, applications, control } = JSON.parse(line)
+    t.notOk(control)
+    const ask = async () => {
+      const headers = { 'svc-api-key': applications.private.key, connection: 'close' }
+      return (await fetch(`${url}/tokens/card-1`, { headers }).catch(() => undefined))?.status
+    }
+    const children = () =>
+      readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').trim().split(' ')
+    const until = async (holds: () => boolean | Promise<boolean>) => {
+      while (!(await holds())) await setTimeout(100)
+    }
+    await until(() => children().length === 2)
+    const [first = ''] = children()
+    t.equal(await ask(), 200)
+    process.kill(Number(first), 'SIGKILL')
+    await until(() => children().length === 2 && !children().includes(first))
+    await until(async () => (await ask()) === 200)
+    for (let count = 0; count < 10; count++) t.equal(await ask(), 200)
+    server.kill('SIGTERM')
+    t.match(await ended, { code: 0, stderr: /^A worker ended\. Another one starts\.\nStopping/ })
+  },
+)
 
 t.test('a vault can be copied, backed up and restored between a store and directories', async (t) => {
   const env = { COFFER_STORE: address }
@@ -150,7 +153,7 @@ t.test('other users cannot see the password of the store in the command line of 
   t.strictSame(await ended, [0, null])
 })
 
-/** A fake PostgreSQL server. It asks each client for its password and then refuses the password. */
+/** Starts a fake PostgreSQL server. The server asks each client for its password and then refuses the password. */
 async function startAsking(t: Test): Promise<{ port: number; told: string[] }> {
   const told: string[] = []
   const server = createServer((socket) => {
@@ -169,29 +172,32 @@ async function startAsking(t: Test): Promise<{ port: number; told: string[] }> {
   return { port: (server.address() as AddressInfo).port, told }
 }
 
-t.test('a password from a file, PGPASSFILE or the environment is sent only to the store', async (t) => {
-  const { port, told } = await startAsking(t)
-  const bare = `postgres://bob@127.0.0.1:${port}/v`
-  const withPassword = bare.replace('bob@', 'bob:of-address-pw@')
-  home.write('password', 'of-file-pw\n')
-  home.write('pgpass', `127.0.0.1:${port}:v:bob:of-pgpass-pw\n`)
-  const env = { ...home.env, PATH: process.env.PATH ?? '' }
-  const passFile = { PGPASSFILE: join(place, 'pgpass') }
-  const cases: [words: string[], more: Record<string, string>, password?: string][] = [
-    [['--store', bare], {}],
-    [['--store', bare, '--store-password-file', 'password'], passFile, 'of-file-pw'],
-    [['--store', bare], passFile, 'of-pgpass-pw'],
-    [['--store', bare], { PGPASSWORD: 'of-variable-pw', ...passFile }, 'of-variable-pw'],
-    [[], { COFFER_STORE: withPassword, ...passFile }, 'of-address-pw'],
-  ]
-  for (const [words, more, password] of cases) {
-    const options = { cwd: place, env: { ...env, ...more } }
-    const child = startProgram(process.execPath, [PROGRAM, 'vault', 'status', ...words], options)
-    const { code, stdout, stderr } = await waitFor(child)
-    t.equal(code, password === undefined ? 1 : 9, stderr)
-    if (password === undefined) t.match(stderr, /asks for a password.*--store-password-file.*PGPASSFILE/)
-    t.equal(told.pop(), password)
-    t.notMatch(stdout + stderr, /-pw/)
-    t.notMatch(stderr, /Warning/, 'dependencies print no warnings')
-  }
-})
+t.test(
+  'a password from a file, PGPASSFILE or the environment is sent only to the database of the store',
+  async (t) => {
+    const { port, told } = await startAsking(t)
+    const bare = `postgres://bob@127.0.0.1:${port}/v`
+    const withPassword = bare.replace('bob@', 'bob:of-address-pw@')
+    home.write('password', 'of-file-pw\n')
+    home.write('pgpass', `127.0.0.1:${port}:v:bob:of-pgpass-pw\n`)
+    const env = { ...home.env, PATH: process.env.PATH ?? '' }
+    const passFile = { PGPASSFILE: join(place, 'pgpass') }
+    const cases: [words: string[], more: Record<string, string>, password?: string][] = [
+      [['--store', bare], {}],
+      [['--store', bare, '--store-password-file', 'password'], passFile, 'of-file-pw'],
+      [['--store', bare], passFile, 'of-pgpass-pw'],
+      [['--store', bare], { PGPASSWORD: 'of-variable-pw', ...passFile }, 'of-variable-pw'],
+      [[], { COFFER_STORE: withPassword, ...passFile }, 'of-address-pw'],
+    ]
+    for (const [words, more, password] of cases) {
+      const options = { cwd: place, env: { ...env, ...more } }
+      const child = startProgram(process.execPath, [PROGRAM, 'vault', 'status', ...words], options)
+      const { code, stdout, stderr } = await waitFor(child)
+      t.equal(code, password === undefined ? 1 : 9, stderr)
+      if (password === undefined) t.match(stderr, /asks for a password.*--store-password-file.*PGPASSFILE/)
+      t.equal(told.pop(), password)
+      t.notMatch(stdout + stderr, /-pw/)
+      t.notMatch(stderr, /Warning/, 'dependencies print no warnings')
+    }
+  },
+)

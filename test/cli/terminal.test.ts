@@ -53,7 +53,7 @@ t.test(
 )
 
 t.test(
-  'a write waits for the stream, and no error is ignored except that the reader has closed the output',
+  'a write waits for the stream, and the only error that it ignores is that the reader has closed the output',
   async (t) => {
     const slow = createOutput()
     let take = () => {}
@@ -72,7 +72,8 @@ t.test(
     for (const failure of ['EPIPE', 'EOF']) {
       const output = createOutput({ failure })
       t.same([await write(output, 'one'), await write(output, 'two')], [false, false], failure)
-      // The `error` event follows the callback. Without a listener, the event would end this test.
+      // The stream emits the event `error` after the callback of `write`. Without a listener, the event `error` would
+      // end this test.
       await new Promise((resolve) => setImmediate(resolve))
     }
     const full = { code: 'storage_failed', message: /\(ENOSPC\)/ }
@@ -89,7 +90,7 @@ const anyText = fc.oneof(
   fc.string({ unit: fc.constantFrom(...'a\u001b\u0000\u202e\ud800王\u0301\n🎉\u2028') }),
 )
 
-t.test('control characters and invisible characters are made visible', async (t) => {
+t.test('control characters and invisible characters are printed in a visible form', async (t) => {
   for (const [name, text, shown] of [
     ['plain text', 'Zoë – 王小明 🎉 "x" \\ é', 'Zoë – 王小明 🎉 "x" \\ é'],
     ['colour (CSI)', '\u001b[31mred', '\\u{1b}[31mred'],
@@ -118,30 +119,33 @@ t.test('text is wrapped, but commands and expressions that people paste stay on 
   for (const [text, width, folded] of rows) t.equal(fold(text, width), folded, text)
 })
 
-t.test('no text keeps an invisible character', async (t) => {
+t.test('text that is printed contains no invisible character', async (t) => {
   fc.assert(fc.property(anyText, (text) => !UNSEEN.test(display(text))))
   fc.assert(fc.property(anyText, (text) => !UNSEEN.test(displayLines(text).replaceAll('\n', ''))))
   fc.assert(fc.property(anyText, (text) => !UNSEEN.test(toJson({ [text]: text }))))
   t.pass('holds')
 })
 
-t.test('JSON is parsed to the same value, whether it is on one line or indented', async (t) => {
-  const value = fc.jsonValue()
-  fc.assert(
-    fc.property(value, anyText, (json, text) => {
-      const whole = JSON.parse(JSON.stringify({ json, text }))
-      t.strictSame(JSON.parse(toJson(whole)), whole)
-      t.strictSame(JSON.parse(toJson(whole, 2)), whole)
-      return !toJson(whole).includes('\n')
-    }),
-    { numRuns: 50 },
-  )
-  t.equal(toJson({ a: '\u009b\u{e0041}' }), '{"a":"\\u009b\\udb40\\udc41"}')
-  t.equal(toJson({ a: 1 }, 2), '{\n  "a": 1\n}')
-})
+t.test(
+  'the JSON output is parsed to the original value, whether it is on one line or indented',
+  async (t) => {
+    const value = fc.jsonValue()
+    fc.assert(
+      fc.property(value, anyText, (json, text) => {
+        const whole = JSON.parse(JSON.stringify({ json, text }))
+        t.strictSame(JSON.parse(toJson(whole)), whole)
+        t.strictSame(JSON.parse(toJson(whole, 2)), whole)
+        return !toJson(whole).includes('\n')
+      }),
+      { numRuns: 50 },
+    )
+    t.equal(toJson({ a: '\u009b\u{e0041}' }), '{"a":"\\u009b\\udb40\\udc41"}')
+    t.equal(toJson({ a: 1 }, 2), '{\n  "a": 1\n}')
+  },
+)
 
 t.test('the measured width of a text is its width in a terminal', async (t) => {
-  // These widths were compared with the cursor of tmux 3.3a.
+  // These widths are the columns by which such a text moves the cursor of tmux 3.3a.
   for (const [width, texts] of [
     [1, 'é e\u0301 ① ☎ …'],
     [2, 'ｱｲ 🎉 🫠 🇩🇪'],
@@ -182,7 +186,7 @@ const token = {
   mask: null,
 }
 
-t.test('a field is read by its path', async (t) => {
+t.test('a field of a record is read by its path', async (t) => {
   for (const [path, value] of [
     ['id', 'a'],
     ['data.exp.month', 12],

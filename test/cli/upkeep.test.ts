@@ -17,7 +17,7 @@ import type { App } from '../../src/vault/app.js'
 import { openVault } from '../../src/vault/open.js'
 import { createVaultHome } from './home.js'
 
-/** A home with a vault. `ask` runs a command that must succeed. */
+/** Creates a home with a vault. `ask` runs a command that must succeed. */
 async function createBench(t: Test) {
   const home = await createVaultHome(t)
   const ask = async (line: string | string[], stdin = '') => (await home.json(line, { stdin })) as never
@@ -150,7 +150,7 @@ t.test('a vault has at most sixteen key slots, and a refused slot leaves no key 
   t.equal((await bench.run('token list --key-file k16')).code, 0)
 })
 
-t.test('after rekey all data is found again, and is encrypted with new keys', async (t) => {
+t.test('after a rekey, all data can be read and is encrypted with new keys', async (t) => {
   const bench = await createBench(t)
   await fill(bench)
   await bench.ask('tenant create second')
@@ -221,41 +221,44 @@ t.test('a file of the wrong kind in the place of a vault file is refused without
   t.match(await other.run('token list'), { code: 6, stderr: /segments is not a plain directory/ })
 })
 
-t.test('a directory or a link in place of a file of the vault is damage', async (t) => {
-  for (const part of ['segments/', 'journal-', 'head-'])
-    for (const kind of ['directory', 'link']) {
-      const title = `a ${kind} in place of ${part}`
-      const { vault, place, run } = await createBench(t)
-      await run('vault compact')
-      await run('token create --type token --data 1')
-      const names = readdirSync(vault, { recursive: true, encoding: 'utf8' })
-      const files = names.filter((name) => name.startsWith(part)).map((name) => join(vault, name))
-      // The largest table comes first. The small table has only the second copy of the tenant's keys, and commands do
-      // not read this table.
-      const [path] = files.sort((left, right) => statSync(right).size - statSync(left).size) as [string]
-      const moved = join(place, 'moved')
-      renameSync(path, moved)
-      const bytes = readFileSync(moved)
-      if (kind === 'directory') mkdirSync(path)
-      else symlinkSync(moved, path)
-      const isHead = part === 'head-'
-      const problem = isHead
-        ? /head-\w+ .* is not a file/
-        : kind === 'link'
-          ? /a symbolic link/
-          : /is a directory/
-      t.match(await run('vault verify'), { code: 7, stdout: problem }, title)
-      for (const line of ['token list', 'vault backup b', 'vault copy --to c', 'vault rekey --yes'])
-        t.match(await run(line), { code: 7, stderr: problem }, `${title}: ${line}`)
-      t.match(await run('vault copy --skip-damaged --to new'), { code: 0 }, title)
-      t.same(readFileSync(moved), bytes, 'the file outside of the vault is unchanged')
-      rmSync(path, { recursive: true })
-      renameSync(moved, path)
-      t.match(await run('vault verify'), { code: 0 }, `${title}: the file put back repairs the vault`)
-    }
-})
+t.test(
+  'if a file of the vault is replaced by a directory or a link, the vault counts as damaged',
+  async (t) => {
+    for (const part of ['segments/', 'journal-', 'head-'])
+      for (const kind of ['directory', 'link']) {
+        const title = `a ${kind} in place of ${part}`
+        const { vault, place, run } = await createBench(t)
+        await run('vault compact')
+        await run('token create --type token --data 1')
+        const names = readdirSync(vault, { recursive: true, encoding: 'utf8' })
+        const files = names.filter((name) => name.startsWith(part)).map((name) => join(vault, name))
+        // The test moves the largest table away. The small table has only the second copy of the tenant's keys, and
+        // commands do not read this table.
+        const [path] = files.sort((left, right) => statSync(right).size - statSync(left).size) as [string]
+        const moved = join(place, 'moved')
+        renameSync(path, moved)
+        const bytes = readFileSync(moved)
+        if (kind === 'directory') mkdirSync(path)
+        else symlinkSync(moved, path)
+        const isHead = part === 'head-'
+        const problem = isHead
+          ? /head-\w+ .* is not a file/
+          : kind === 'link'
+            ? /a symbolic link/
+            : /is a directory/
+        t.match(await run('vault verify'), { code: 7, stdout: problem }, title)
+        for (const line of ['token list', 'vault backup b', 'vault copy --to c', 'vault rekey --yes'])
+          t.match(await run(line), { code: 7, stderr: problem }, `${title}: ${line}`)
+        t.match(await run('vault copy --skip-damaged --to new'), { code: 0 }, title)
+        t.same(readFileSync(moved), bytes, 'the file outside of the vault is unchanged')
+        rmSync(path, { recursive: true })
+        renameSync(moved, path)
+        t.match(await run('vault verify'), { code: 0 }, `${title}: the file put back repairs the vault`)
+      }
+  },
+)
 
-t.test('a vault without its directory of tables is damaged', async (t) => {
+t.test('if the directory of tables is missing, the vault counts as damaged', async (t) => {
   for (const isFlushed of [true, false]) {
     const { vault, run } = await createBench(t)
     if (isFlushed) await run('vault compact')
@@ -268,7 +271,7 @@ t.test('a vault without its directory of tables is damaged', async (t) => {
       place: 'segments',
       problem: /segments is missing, .*Put it back/,
     })
-    // A flushed vault has the keys of its tenant in `segments` only.
+    // The tables in `segments` are the only place with the keys of the tenant if the vault is flushed.
     t.match(await run('vault copy --skip-damaged --to new'), { code: isFlushed ? 7 : 0 })
   }
 })

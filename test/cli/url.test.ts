@@ -10,7 +10,7 @@ import { createHome, createVaultHome, testHome } from './home.js'
 
 const SERVER = 'http://localhost:4010'
 
-/** A home whose commands reach a server in this process. */
+/** Creates a home whose commands send their requests to a server in this process. */
 async function connect(t: Test) {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
@@ -42,7 +42,7 @@ t.test('commands give the same answers from a server as from a vault', async (t)
   t.notOk(asked.some((line) => line.includes('key_')))
 })
 
-t.test('commands that need the vault itself say so and send no request', async (t) => {
+t.test('commands that need direct access to the vault say so and send no request', async (t) => {
   const { run, asked, home } = await connect(t)
   const some = ['vault verify', 'vault status', 'tenant list', 'tenant use x', 'config list', 'log tail']
   for (const line of [...some, 'doctor', 'init', 'serve --port 0', 'token get x --explain'])

@@ -226,7 +226,7 @@ testVault(
     await home.json('vault passwd --new-passphrase-file pass --quiet')
     const [key = ''] = readdirSync(join(home.place, 'config/coffer/keys'), { encoding: 'utf8' })
     const other = `'${process.execPath}' '${PROGRAM}' vault keys add --new-key-file other.key`
-    // Another process changes the header after this command has read it.
+    // The passphrase command changes the header of the vault after the tested command has read the header.
     const command = `cd '${home.place}' && ${other} --key-file 'config/coffer/keys/${key}' >&2 && cat pass`
     const env = { COFFER_PASSPHRASE_COMMAND: command, HOME: home.place, PATH: process.env.PATH ?? '' }
     const refused = await home.run('vault keys add --new-key-file mine.key', { env })
@@ -265,50 +265,43 @@ testHome(
   },
 )
 
-t.test(
-  'for every reason why a vault cannot be opened there is a specific message and exit code',
-  async (t) => {
-    type Spoil = (key: string, header: string, vault: string) => void
-    const edit = (path: string, from: RegExp, to: string) =>
-      writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
-    const aKeyFileIs =
-      /the key file \(.*\.key\) is not a key file\. A key file is one line of text that starts with coffer-key-1\. `coffer init` creates one/
-    const isNewer = 'has format 3, and this version of Coffer reads format 1. Use a newer version.'
-    for (const [message, code, spoil] of [
-      ['Give its path with --key-file FILE.', 6, (key) => renameSync(key, `${key}.bak`)],
-      [
-        /This key file is for vault [\da-f]{32}, not for/,
-        6,
-        (key) => edit(key, /[\da-f]{32}/, 'a'.repeat(32)),
-      ],
-      ['It is the only key of this vault: if it is lost, and', 6, (key) => renameSync(key, `${key}.bak`)],
-      ['This is not a key file. A key file is one line', 6, (key) => writeFileSync(key, 'hello\n')],
-      [aKeyFileIs, 6, (key) => writeFileSync(key, Buffer.from([0x80, 0xff, 0, 1]))],
-      [aKeyFileIs, 6, (key) => writeFileSync(key, '')],
-      [aKeyFileIs, 6, (key) => writeFileSync(key, 'x'.repeat(10_000))],
-      [/Other users may read .*\.coffer\. Run `chmod 700/, 6, (_, __, vault) => chmodSync(vault, 0o755)],
-      [/chmod 600 .*vault\.json/, 6, (_, header) => chmodSync(header, 0o640)],
-      [isNewer, 6, (_, header) => edit(header, /"format": ?1/, '"format":3')],
-      ['is not readable as JSON', 7, (_, header) => writeFileSync(header, '{')],
-      ['changed without the root key', 7, (_, header) => edit(header, /("created": ?")\d{4}/, '$11999')],
-    ] as [string | RegExp, number, Spoil][]) {
-      const home = createHome(t)
-      const { key_file, directory } = await home.json('init')
-      spoil(key_file, join(directory, 'vault.json'), directory)
-      const { stderr, ...outcome } = await home.run('token list')
-      t.same(outcome, { code, stdout: '' }, String(message))
-      t.match(stderr, message)
-      t.equal(stderr.trimEnd().split('\n').length, 1, `${message} is printed on one line`)
-    }
+t.test('each reason why a vault cannot be opened has a specific message and exit code', async (t) => {
+  type Spoil = (key: string, header: string, vault: string) => void
+  const edit = (path: string, from: RegExp, to: string) =>
+    writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
+  const aKeyFileIs =
+    /the key file \(.*\.key\) is not a key file\. A key file is one line of text that starts with coffer-key-1\. `coffer init` creates one/
+  const isNewer = 'has format 3, and this version of Coffer reads format 1. Use a newer version.'
+  for (const [message, code, spoil] of [
+    ['Give its path with --key-file FILE.', 6, (key) => renameSync(key, `${key}.bak`)],
+    [/This key file is for vault [\da-f]{32}, not for/, 6, (key) => edit(key, /[\da-f]{32}/, 'a'.repeat(32))],
+    ['It is the only key of this vault: if it is lost, and', 6, (key) => renameSync(key, `${key}.bak`)],
+    ['This is not a key file. A key file is one line', 6, (key) => writeFileSync(key, 'hello\n')],
+    [aKeyFileIs, 6, (key) => writeFileSync(key, Buffer.from([0x80, 0xff, 0, 1]))],
+    [aKeyFileIs, 6, (key) => writeFileSync(key, '')],
+    [aKeyFileIs, 6, (key) => writeFileSync(key, 'x'.repeat(10_000))],
+    [/Other users may read .*\.coffer\. Run `chmod 700/, 6, (_, __, vault) => chmodSync(vault, 0o755)],
+    [/chmod 600 .*vault\.json/, 6, (_, header) => chmodSync(header, 0o640)],
+    [isNewer, 6, (_, header) => edit(header, /"format": ?1/, '"format":3')],
+    ['is not readable as JSON', 7, (_, header) => writeFileSync(header, '{')],
+    ['changed without the root key', 7, (_, header) => edit(header, /("created": ?")\d{4}/, '$11999')],
+  ] as [string | RegExp, number, Spoil][]) {
     const home = createHome(t)
-    const elsewhere = `${home.place}/nowhere. Create one with: coffer init --vault ${home.place}/nowhere\n`
-    for (const [line, place] of [
-      ['token list', 'this or a parent directory. Create one with: coffer init\n'],
-      ['token list --vault nowhere', elsewhere],
-    ] as const)
-      t.same(await home.run(line), { code: 6, stdout: '', stderr: `error: There is no vault in ${place}` })
-  },
-)
+    const { key_file, directory } = await home.json('init')
+    spoil(key_file, join(directory, 'vault.json'), directory)
+    const { stderr, ...outcome } = await home.run('token list')
+    t.same(outcome, { code, stdout: '' }, String(message))
+    t.match(stderr, message)
+    t.equal(stderr.trimEnd().split('\n').length, 1, `${message} is printed on one line`)
+  }
+  const home = createHome(t)
+  const elsewhere = `${home.place}/nowhere. Create one with: coffer init --vault ${home.place}/nowhere\n`
+  for (const [line, place] of [
+    ['token list', 'this or a parent directory. Create one with: coffer init\n'],
+    ['token list --vault nowhere', elsewhere],
+  ] as const)
+    t.same(await home.run(line), { code: 6, stdout: '', stderr: `error: There is no vault in ${place}` })
+})
 
 testVault('the error about a missing key file lists the keys that can open the vault', async (t, home) => {
   const [own] = readdirSync(join(home.place, 'config/coffer/keys'))

@@ -16,7 +16,7 @@ const refused = (text: string): string => {
   return 'accepted'
 }
 
-t.test('a seed in YAML has the values of the same seed in JSON', async (t) => {
+t.test('a seed in YAML gives the same values as the same seed in JSON', async (t) => {
   const text = `
 # A comment
 name: shop
@@ -93,7 +93,7 @@ t.test('hostile files end quickly with an error', async (t) => {
   t.same(read('['.repeat(64) + ']'.repeat(64)), JSON.parse('['.repeat(64) + ']'.repeat(64)))
 })
 
-t.test('a written seed is read back unchanged', async (t) => {
+t.test('a seed that is written as YAML is read back unchanged', async (t) => {
   const texts = [
     '',
     'yes',

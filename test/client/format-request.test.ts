@@ -8,21 +8,24 @@ import { registry } from '../../src/operations/all.js'
 
 const find = (name: string) => registry.find(name) as RoutedOperation
 
-t.test('an input is divided into path, query and body as its route says', async (t) => {
-  const list = { type: ['card', 'bank'], metadata: { a: '1' }, page: 2, size: null }
-  const patch = { contentType: 'application/merge-patch+json', body: '{"data":null}' }
-  for (const [name, input, request] of [
-    ['token get', { id: 'a/b c?' }, { method: 'GET', target: '/tokens/a%2Fb%20c%3F' }],
-    ['token list', list, { method: 'GET', target: '/tokens?type=card&type=bank&metadata.a=1&page=2' }],
-    ['token update', { id: 'x', data: null }, { method: 'PATCH', target: '/tokens/x', ...patch }],
-    ['token delete', { id: 'x' }, { method: 'DELETE', target: '/tokens/x' }],
-  ] as const)
-    t.same(formatRequest(find(name), input), request)
-  t.equal(formatRequest(find('token tokenize'), { payload: [1] }).body, '[1]')
-  t.equal(formatRequest(find('token tokenize'), {}).body, 'null')
-})
+t.test(
+  'the input of an operation is divided into path, query and body as the route of the operation says',
+  async (t) => {
+    const list = { type: ['card', 'bank'], metadata: { a: '1' }, page: 2, size: null }
+    const patch = { contentType: 'application/merge-patch+json', body: '{"data":null}' }
+    for (const [name, input, request] of [
+      ['token get', { id: 'a/b c?' }, { method: 'GET', target: '/tokens/a%2Fb%20c%3F' }],
+      ['token list', list, { method: 'GET', target: '/tokens?type=card&type=bank&metadata.a=1&page=2' }],
+      ['token update', { id: 'x', data: null }, { method: 'PATCH', target: '/tokens/x', ...patch }],
+      ['token delete', { id: 'x' }, { method: 'DELETE', target: '/tokens/x' }],
+    ] as const)
+      t.same(formatRequest(find(name), input), request)
+    t.equal(formatRequest(find('token tokenize'), { payload: [1] }).body, '[1]')
+    t.equal(formatRequest(find('token tokenize'), {}).body, 'null')
+  },
+)
 
-t.test('an id that a URL cannot contain unchanged is refused', async (t) => {
+t.test('an id is refused if a URL cannot contain it unchanged', async (t) => {
   for (const id of ['', '.', '..', 'a\ud800'])
     t.throws(() => formatTarget(find('token delete'), { id }), {
       code: 'validation',

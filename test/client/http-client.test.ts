@@ -8,7 +8,7 @@ import { registry } from '../../src/operations/all.js'
 const find = (name: string) => registry.find(name) as RoutedOperation
 const TOKEN = { id: 'one' }
 
-/** Returns a client of a server that gives these responses in order, and then repeats the last response. */
+/** Returns a client of a fake server that sends these responses in order, and then repeats the last response. */
 function clientOf(answers: (() => Response | Promise<Response>)[], options: Partial<HttpClientOptions> = {}) {
   const sent: ({ url: string } & Omit<Parameters<Fetch>[1], 'signal'>)[] = []
   const waits: number[] = []
@@ -36,7 +36,7 @@ const busy = (status: number, code: string, headers = {}) =>
   json(status, { type: `urn:coffer:problem:${code}`, title: 'x', status, detail: 'Busy.' }, headers)
 
 t.test(
-  'a request has a key, a content type and a body, and its path is appended to the path of the address',
+  'a request has a key, a content type and a body, and its path is appended to the path of the server address',
   async (t) => {
     const { client, sent } = clientOf([json(201, TOKEN)], { prefix: 'bt' })
     const answer = await client.call(find('token create'), { type: 'token', data: 'x' })
@@ -57,18 +57,21 @@ t.test(
   },
 )
 
-t.test('if the server has another prefix, the error does not say that the key is wrong', async (t) => {
-  const refused = { title: 'Unauthorized', detail: 'Send an API key.' }
-  const challenge = (value: string) => json(401, refused, { 'www-authenticate': value })
-  const ask = (value: string) => clientOf([challenge(value)]).client.call(find('token get'), { id: 'one' })
-  await t.rejects(ask('ApiKey name="BT-API-KEY"'), {
-    code: 'unauthenticated',
-    message:
-      "The server reads the API key from BT-API-KEY, and this client sent SVC-API-KEY. Set the option prefix to 'bt'.",
-  })
-  for (const value of ['ApiKey name="SVC-API-KEY"', 'ApiKey name="B;T-API-KEY"', 'Basic realm="x"'])
-    await t.rejects(ask(value), { code: 'unauthenticated', message: refused.detail }, value)
-})
+t.test(
+  'if the server expects another header prefix, the error does not say that the key is wrong',
+  async (t) => {
+    const refused = { title: 'Unauthorized', detail: 'Send an API key.' }
+    const challenge = (value: string) => json(401, refused, { 'www-authenticate': value })
+    const ask = (value: string) => clientOf([challenge(value)]).client.call(find('token get'), { id: 'one' })
+    await t.rejects(ask('ApiKey name="BT-API-KEY"'), {
+      code: 'unauthenticated',
+      message:
+        "The server reads the API key from BT-API-KEY, and this client sent SVC-API-KEY. Set the option prefix to 'bt'.",
+    })
+    for (const value of ['ApiKey name="SVC-API-KEY"', 'ApiKey name="B;T-API-KEY"', 'Basic realm="x"'])
+      await t.rejects(ask(value), { code: 'unauthenticated', message: refused.detail }, value)
+  },
+)
 
 t.test(
   'if a server is busy, the client repeats the request with the same idempotency key, and waits at least as long as Retry-After says',
@@ -102,7 +105,7 @@ t.test(
 )
 
 t.test(
-  'a problem document of a server becomes the error that a local vault would throw, even if the type of the problem is unknown',
+  'the client converts a problem document into the error that a local vault would throw, even if the type of the problem is unknown',
   async (t) => {
     for (const [code, { status, exit }] of Object.entries(ERRORS)) {
       if (code === 'usage' || code === 'interrupted') continue
@@ -154,10 +157,10 @@ t.test('a response that does not match the API is refused, and the error says wh
   await refuse(() => new Response(endless), /larger than the limit of 64 MiB/)
 })
 
-t.test('a response has a time limit, and an interrupt ends the wait for it', async (t) => {
+t.test('the wait for a response has a time limit, and an interrupt ends the wait', async (t) => {
   const fetch: Fetch = (_, { signal }) =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-  // A pending abort signal does not keep the process running, so this timer does.
+  // A pending abort signal does not keep the process running. This timer keeps it running.
   const alive = setTimeout(() => {}, 10_000)
   t.teardown(() => clearTimeout(alive))
   const slow = clientOf([], { fetch, timeoutMs: 20 })

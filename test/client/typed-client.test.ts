@@ -10,7 +10,7 @@ type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ?
 /** Compiles only if both types are equal. */
 const same = <A, B>(..._: Equal<A, B> extends true ? [] : [never]) => {}
 
-t.test('a vault in this process answers typed calls without a socket', async (t) => {
+t.test('the typed client can call a vault in this process without a socket', async (t) => {
   await using vault = await openTestVault({ prefix: 'bt' })
   const { tokens, applications, logs } = vault.as(vault.keys.private!)
   const created = await tokens.create({ type: 'card', data: { number: '4242424242424242' } })
@@ -34,7 +34,7 @@ t.test('a vault in this process answers typed calls without a socket', async (t)
   t.throws(() => vault.as('a b'), { code: 'usage' })
 })
 
-t.test('the same client can also call a server over a socket', async (t) => {
+t.test('the typed client can also call a server over a socket', async (t) => {
   await using server = await startServer()
   const client: Client = createClient({ url: server.url, key: server.keys.private! })
   const { id } = await client.tokens.create({ type: 'token', data: 'text' })
@@ -43,7 +43,7 @@ t.test('the same client can also call a server over a socket', async (t) => {
 })
 
 t.test(
-  'only operations with a route are methods of the client, and only groups are properties',
+  'only operations with a route are methods of the typed client, and only groups are properties',
   async (t) => {
     await using vault = await openTestVault()
     const { applications } = vault.as(vault.keys.management!)

@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 // biome-ignore lint/suspicious/noExplicitAny: a client is inspected without its types.
 export type Client = any
 
-/** All properties of an object, including getters and methods of its classes. */
+/** Returns the names of all properties of an object, including getters and methods of its classes. */
 function membersOf(object: object): string[] {
   const names = new Set<string>()
   for (let at = object; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at))
@@ -13,8 +13,8 @@ function membersOf(object: object): string[] {
 }
 
 /**
- * Returns every `group.call` of a client. A getter that throws belongs to an area that is not configured, so it is left
- * out.
+ * Returns every `group.call` of a client. If a getter throws, the function leaves it out, because its area is not
+ * configured.
  */
 export function listCalls(client: object, below = '', depth = 0): string[] {
   return membersOf(client).flatMap((name) => {

@@ -44,8 +44,8 @@ interface Received {
 }
 
 /**
- * Starts a fake payment gateway. It records the requests that it receives, and its responses contain more data than
- * the caller may see.
+ * Starts a fake payment gateway. The gateway records the requests that it receives, and its responses contain more data
+ * than the caller may see.
  */
 async function startGateway(t: Test) {
   const received: Received[] = []
@@ -77,7 +77,7 @@ async function open(t: Test) {
     return { status: answer.status, type: answer.headers.get('content-type'), text, body: parse(text) }
   }
   const asPrivate = { 'bt-api-key': server.keys.private! }
-  /** Runs code with its packages and permissions, and returns the body of its response. */
+  /** Runs code with the packages `names` and with `permissions`, and returns the body of the response. */
   const run = async (code: string, names: string[], permissions: string[] = [], args: object = {}) => {
     const dependencies = Object.fromEntries(names.map((name) => [name, versions[name]!]))
     const runtime = { image: 'node24', dependencies, permissions }
@@ -88,7 +88,7 @@ async function open(t: Test) {
   return { gateway, server, send, asPrivate, run }
 }
 
-/** The properties of answers that these tests read. */
+/** The properties of API answers that these tests read. */
 interface Answer {
   id: string
   key: string
@@ -196,59 +196,65 @@ t.test('uuid and crypto return correct values', async (t) => {
   t.equal(digest, 'f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8')
 })
 
-t.test('the response contains every property of a request by Terraform with the same value', async (t) => {
-  const { send } = await open(t)
-  const runtime = {
-    async: false,
-    image: 'node24',
-    dependencies: {},
-    resolutions: {},
-    warm_concurrency: 0,
-    timeout: 0,
-    resources: '',
-  }
-  const code = 'module.exports = async () => ({ res: { body: 1 } })'
-  const made = await send('POST', '/reactors', { name: 'tf', code, runtime, configuration: {} })
-  t.equal(made.status, 201)
-  const read = await send('GET', `/reactors/${made.body.id}`)
-  // Terraform's provider treats a property with one of these values like a missing property.
-  const unset = [false, 0, '', {}].map((value) => JSON.stringify(value))
-  for (const [name, value] of Object.entries(runtime)) {
-    const shown = read.body.runtime[name]
-    t.ok(JSON.stringify(shown) === JSON.stringify(value) || unset.includes(JSON.stringify(value)), name)
-    t.ok(shown === undefined || JSON.stringify(shown) === JSON.stringify(value), `${name}: ${shown}`)
-  }
-  const again = await send('PUT', `/reactors/${made.body.id}`, {
-    name: 'tf',
-    code,
-    runtime,
-    configuration: {},
-  })
-  t.same(again.body.runtime, read.body.runtime)
-})
+t.test(
+  'the response to a request by Terraform contains every property of the request with the same value',
+  async (t) => {
+    const { send } = await open(t)
+    const runtime = {
+      async: false,
+      image: 'node24',
+      dependencies: {},
+      resolutions: {},
+      warm_concurrency: 0,
+      timeout: 0,
+      resources: '',
+    }
+    const code = 'module.exports = async () => ({ res: { body: 1 } })'
+    const made = await send('POST', '/reactors', { name: 'tf', code, runtime, configuration: {} })
+    t.equal(made.status, 201)
+    const read = await send('GET', `/reactors/${made.body.id}`)
+    // Terraform's provider treats a property with one of these values like a missing property.
+    const unset = [false, 0, '', {}].map((value) => JSON.stringify(value))
+    for (const [name, value] of Object.entries(runtime)) {
+      const shown = read.body.runtime[name]
+      t.ok(JSON.stringify(shown) === JSON.stringify(value) || unset.includes(JSON.stringify(value)), name)
+      t.ok(shown === undefined || JSON.stringify(shown) === JSON.stringify(value), `${name}: ${shown}`)
+    }
+    const again = await send('PUT', `/reactors/${made.body.id}`, {
+      name: 'tf',
+      code,
+      runtime,
+      configuration: {},
+    })
+    t.same(again.body.runtime, read.body.runtime)
+  },
+)
 
-t.test('a failed scan shows the three properties that clients print', async (t) => {
-  const { server, send } = await open(t)
-  const vulnerabilities = [
-    { name: 'axios', version: '1.0.0', severity: 'HIGH', id: 'X-1', dependency_path: ['axios'] },
-  ]
-  const error_message = 'Please update the dependencies listed to resolve security vulnerabilities.'
-  const rule = {
-    operation: 'reactor create',
-    kind: 'provision',
-    error_code: 'vulnerabilities_detected',
-    error_message,
-    error_details: { vulnerabilities },
-  }
-  await server.control.faults.set({ rules: [rule] } as never)
-  const made = await send('POST', '/reactors', { name: 'r', code: 'module.exports = () => 1' })
-  const { body } = await send('GET', `/reactors/${made.body.id}`)
-  t.match(body, {
-    state: 'failed',
-    requested: {
+t.test(
+  'if a scan of dependencies fails, the response has the three properties that clients print',
+  async (t) => {
+    const { server, send } = await open(t)
+    const vulnerabilities = [
+      { name: 'axios', version: '1.0.0', severity: 'HIGH', id: 'X-1', dependency_path: ['axios'] },
+    ]
+    const error_message = 'Please update the dependencies listed to resolve security vulnerabilities.'
+    const rule = {
+      operation: 'reactor create',
+      kind: 'provision',
       error_code: 'vulnerabilities_detected',
       error_message,
       error_details: { vulnerabilities },
-    },
-  })
-})
+    }
+    await server.control.faults.set({ rules: [rule] } as never)
+    const made = await send('POST', '/reactors', { name: 'r', code: 'module.exports = () => 1' })
+    const { body } = await send('GET', `/reactors/${made.body.id}`)
+    t.match(body, {
+      state: 'failed',
+      requested: {
+        error_code: 'vulnerabilities_detected',
+        error_message,
+        error_details: { vulnerabilities },
+      },
+    })
+  },
+)

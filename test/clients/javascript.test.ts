@@ -1,4 +1,4 @@
-/** The unmodified JavaScript clients of today and of January 2023. The test makes all of their calls. */
+/** The unmodified JavaScript clients of today and of January 2023. The test makes all calls of these clients. */
 import { createRequire } from 'node:module'
 import t, { type Test } from 'tap'
 import { type Client, listCalls, manage, watch } from './calls.js'
@@ -32,7 +32,7 @@ async function start(t: Test, name: string): Promise<Setup> {
   return { served, open: async (key) => watch(await create(key), answered), answered, calls }
 }
 
-/** Checks that each call was answered or correctly refused. Then deletes the tenant. */
+/** Deletes the tenant, which is also a call of the client, and then checks that each call was answered. */
 async function finish(t: Test, { served, open, answered, calls }: Setup): Promise<void> {
   const manager = await open(served.keys.management)
   await manager.tenants.delete()

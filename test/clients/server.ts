@@ -1,4 +1,7 @@
-/** A server as users start it, for the clients to call. Its tenant has the applications that the clients need. */
+/**
+ * A server as users start it, for the clients to call. The tenant of this server has the applications that the clients
+ * need.
+ */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
@@ -6,10 +9,13 @@ import { createWorkplace, runCommand, startProcess } from '../http/process.js'
 
 export interface Served {
   url: string
-  /** The address of a destination for proxies. It answers each request with its method and body. */
+  /**
+   * The address of a destination for proxies. The destination answers each request with the method and the body of the
+   * request.
+   */
   destination: string
   keys: Record<'private' | 'management' | 'public', string>
-  /** Accepts the newest invitation as the invited person. Returns the id of the member. */
+  /** Accepts the newest invitation as the invited person. */
   accept(): Promise<void>
   /** From now on, every 3-D Secure challenge is completed without an action of a person. */
   completeChallenges(): Promise<void>

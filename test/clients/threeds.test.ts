@@ -1,13 +1,16 @@
 /**
- * The requests of clients that cannot be installed or cannot run here: web-threeds 2.x, and the software kits for Android, iOS and
- * React Native. Their requests are written as their source code sends them.
+ * The requests of clients that cannot be installed or cannot run here: web-threeds 2.x, and the software kits for
+ * Android, iOS and React Native. The test writes these requests as the source code of the clients sends them.
  */
 import t from 'tap'
 import { call, type Json, openShop } from '../http/threeds-shop.js'
 import { AUTHENTICATE } from '../operations/documented.js'
 
 const SHOP = 'https://shop.test'
-/** The properties that the kits for Android and iOS require in a response. The value of each is a text. */
+/**
+ * The properties that the kits for Android and iOS require in a response. The value of each of these properties is a
+ * text.
+ */
 const NATIVE = [
   'id',
   'cardBrand',
@@ -77,7 +80,7 @@ t.test('the requests of web-threeds 2.x are answered, also from a page of anothe
   })
   const shared = await send(webSession({ token_intent_id: intent.id }))
   t.match(shared.json, { additional_card_brands: ['Visa', 'Cartes Bancaires'] })
-  // The package distinguishes these two errors by their bodies.
+  // Web-threeds distinguishes the next two errors by their bodies.
   const unsupported = await send(webSession({ token_id: await backend.token('X') }))
   t.equal(unsupported.status, 400)
   t.ok('The card was not supported by any card schemes' in unsupported.json.errors)

@@ -38,7 +38,7 @@ async function openPlain() {
   return { control: new ControlState(app), applications: await seedVault(app, SEED) }
 }
 
-/** If `isPlain`, opens the service of a vault on disk, without a control plane. */
+/** If `isPlain` is true, the function opens the service of a vault on disk, without a control plane. */
 async function open(t: Test, isPlain = false) {
   const opened = isPlain ? await openPlain() : await openControlled({ tenantName: 'test' }, SEED)
   t.teardown(() => opened.control.close())
@@ -62,7 +62,7 @@ async function open(t: Test, isPlain = false) {
     secrets = { cookie, 'coffer-page-secret': answer.json.page_secret }
     return answer
   }
-  /** After this call, requests send only the given cookies. */
+  /** After a call of this function, requests send only the given cookies. */
   const present = (given: Record<string, string>) => {
     secrets = given
   }
@@ -441,7 +441,7 @@ t.test('no key, setting of a reactor or output of code reaches the page', async 
   })
 })
 
-/** Code that prints and throws `args.text` and the token name-1 in many ways. */
+/** Code that prints and throws `args.text` and the data of the token card-1 in many ways. */
 const NOISY = `module.exports = async ({ args, configuration, svc }) => {
   const { data } = await svc.tokens.retrieve('card-1')
   await svc.tokens.create({ id: 'made', type: 'token', data: 'WRITTEN-' + 12345 })

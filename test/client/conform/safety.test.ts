@@ -1,4 +1,4 @@
-/** Decides which cases may run on a server that contains data of somebody. */
+/** Decides which cases may run on a server that contains data of other users. */
 import t from 'tap'
 import { readCases } from '../../../src/cli/commands/conform/read-cases.js'
 import type { Case, Step } from '../../../src/client/conform/cases.js'
@@ -12,7 +12,7 @@ const step = (operation: string, more: Partial<Step> = {}): Step => ({
 const create = (input: object, more: Partial<Step> = {}) =>
   step('token create', { input: { type: 'token', data: 'x', ...input }, expect: { status: 201 }, ...more })
 
-t.test('every operation of the cases has an effect', async (t) => {
+t.test('every operation that the cases use has an entry in the table of effects', async (t) => {
   const used = new Set(readCases().flatMap(({ steps }) => steps.map(({ operation }) => operation)))
   t.same(
     [...used].filter((name) => EFFECTS[name] === undefined),
@@ -74,7 +74,7 @@ for (const [index, [reason, steps]] of LEFT_OUT.entries())
     t.same(judgeCase({ steps }), { isSafe: false, reason })
   })
 
-t.test('a case that HTTP cannot express is left out', async (t) => {
+t.test('a case that is not possible over HTTP is left out', async (t) => {
   t.same(judgeCase({ except: ['HTTP'], steps: [create({})] }), { isSafe: false, reason: 'interface' })
 })
 
@@ -93,7 +93,7 @@ for (const [own, steps] of SAFE)
   })
 
 t.test(
-  'the ids in the paths of a safe case are replaced, so a case cannot reach a record of others',
+  'in a safe case, the ids in all paths are replaced, so the case cannot reach a record of other users',
   async (t) => {
     const safe = readCases().flatMap((each: Case) => {
       const verdict = judgeCase(each)
