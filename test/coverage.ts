@@ -1,4 +1,4 @@
-/** Fails the run if a part that keeps secrets has too little coverage. `npm test` runs it after the tests. */
+/** Fails the run if a part that keeps secrets has too little coverage. `npm test` runs this program after the tests. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { AREAS } from './areas.js'
 
@@ -23,7 +23,7 @@ function checkArea(area: string): string[] {
     name.endsWith('.ts'),
   )
   const measured = Object.entries(summary).filter(([path]) => path.startsWith(prefix))
-  // A file with only types has no code, so no test loads it. Tests must load all other files.
+  // A file with only types has no code, so no test loads it. Tests must load all files that contain code.
   const unseen = files.filter((name) => !(`${prefix}${name}` in summary) && hasCode(`${prefix}${name}`))
   const percents = (['lines', 'branches'] as const).map((kind) => {
     const total = measured.reduce((sum, [, counts]) => sum + counts[kind].total, 0)

@@ -1,4 +1,4 @@
-/** The example of a deployment: its syntax, its files, and its settings. */
+/** The example of a deployment: its syntax, its files, and the settings of its services. */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -76,7 +76,7 @@ t.test('no file tells users to install a package that is not published', async (
   t.match('npx coffer serve', install)
 })
 
-t.test('every secret and every volume is declared, and secrets are files', async (t) => {
+t.test('every secret and every volume of a service is declared, and each secret is a file', async (t) => {
   const used = Object.values(services).flatMap((service) => service.secrets ?? [])
   t.strictSame([...new Set(used)].sort(), Object.keys(secrets).sort())
   for (const { file } of Object.values(secrets)) t.match(file, /^\.\/secrets\//)
@@ -112,7 +112,7 @@ t.test(
   },
 )
 
-t.test('the YAML of docs/containers.md is valid, and its seed starts a server', async (t) => {
+t.test('the YAML examples of docs/containers.md are valid, and their seed starts a server', async (t) => {
   const document = readFileSync(new URL('docs/containers.md', root), 'utf8')
   const blocks = [...document.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, yaml = '']) => yaml)
   const [compose, scraping, actions, job] = blocks.map((yaml) => parse(yaml, { merge: true, strict: true }))

@@ -129,7 +129,7 @@ t.test('a sign-in link works once, within two minutes', async (t) => {
 })
 
 t.test(
-  'the cookie also reaches other ports of the host, and is useless without the secret of the page',
+  'the cookie of the dashboard also reaches other ports of the host, and is useless without the secret of the page',
   async (t) => {
     const { send, asks, ask, signIn, present } = await open(t)
     const both = async () => {
@@ -178,7 +178,7 @@ t.test(
 )
 
 t.test(
-  'a session of the dashboard can be used only from this machine, and only by the dashboard page itself',
+  'a session of the dashboard can be used only from this machine, and only by the page of the dashboard',
   async (t) => {
     const { send, draw, signIn, ask } = await open(t)
     t.match(await ask('token list'), { status: 401 }, 'a request without a session is refused')
@@ -233,29 +233,32 @@ t.test(
   },
 )
 
-t.test('requests are shown with the reason why they were refused and the rules that decided', async (t) => {
-  const { api, ask, asks, signIn } = await open(t)
-  await signIn()
-  await api('/tokens/card-1?unknown=SECRET')
-  await api('/tokens/name-1')
-  await api('/tokens?type=card&size=5')
-  const { json } = await asks({ after: 0 })
-  t.match(json, { count: 3, first: 0 })
-  const [card, name, list] = json.records
-  const decided_by = { priority: 1, description: 'no cards' }
-  t.match(card, { status: 200, decisions: [{ permission: 'token:read', transform: 'mask', decided_by }] })
-  const passed_over = [{ priority: 1, reason: 'other container' }, { priority: 2 }]
-  t.match(name, { status: 403, answer: { detail: /./ }, decisions: [{ container: '/pii/', passed_over }] })
-  t.notOk('decided_by' in name.decisions[0])
-  t.same(list.query, ['type', 'size'], 'without values')
-  t.notOk('query' in card, 'an unknown parameter is hidden, because it may contain anything')
-  t.notMatch(JSON.stringify(json), 'SECRET')
-  t.match(await asks({ after: 2 }), { json: { count: 3, records: [{ path: '/tokens' }] } })
-  t.match(await ask('control request clear'), { status: 204 })
-  t.match(await asks({ after: 0 }), { json: { count: 3, first: 3, records: [] } })
-})
+t.test(
+  'the dashboard shows each request with the reason why it was refused and the rules that decided',
+  async (t) => {
+    const { api, ask, asks, signIn } = await open(t)
+    await signIn()
+    await api('/tokens/card-1?unknown=SECRET')
+    await api('/tokens/name-1')
+    await api('/tokens?type=card&size=5')
+    const { json } = await asks({ after: 0 })
+    t.match(json, { count: 3, first: 0 })
+    const [card, name, list] = json.records
+    const decided_by = { priority: 1, description: 'no cards' }
+    t.match(card, { status: 200, decisions: [{ permission: 'token:read', transform: 'mask', decided_by }] })
+    const passed_over = [{ priority: 1, reason: 'other container' }, { priority: 2 }]
+    t.match(name, { status: 403, answer: { detail: /./ }, decisions: [{ container: '/pii/', passed_over }] })
+    t.notOk('decided_by' in name.decisions[0])
+    t.same(list.query, ['type', 'size'], 'without values')
+    t.notOk('query' in card, 'an unknown parameter is hidden, because it may contain anything')
+    t.notMatch(JSON.stringify(json), 'SECRET')
+    t.match(await asks({ after: 2 }), { json: { count: 3, records: [{ path: '/tokens' }] } })
+    t.match(await ask('control request clear'), { status: 204 })
+    t.match(await asks({ after: 0 }), { json: { count: 3, first: 3, records: [] } })
+  },
+)
 
-t.test('the page shows the tokens and requests of a fork separately', async (t) => {
+t.test('the dashboard shows the tokens and requests of a fork separately', async (t) => {
   const { api, asks, control, signIn } = await open(t)
   await signIn()
   const { id, keys, tenant } = await control.fork('worker-2')
@@ -270,7 +273,7 @@ t.test('the page shows the tokens and requests of a fork separately', async (t) 
 })
 
 t.test(
-  'reads by the page are neither logged nor counted, but changes by the page are logged and counted',
+  'reads by the dashboard are neither logged nor counted, but changes by the dashboard are logged and counted',
   async (t) => {
     const { ask, asks, own, signIn } = await open(t)
     await signIn()
@@ -294,7 +297,7 @@ t.test(
 )
 
 t.test(
-  'the page shows no data in problems of reactor code or in requests that convert token intents',
+  'the dashboard shows no data in problems of reactor code or in requests that convert token intents',
   async (t) => {
     const { ask, asks, own, signIn } = await open(t)
     await signIn()
@@ -338,7 +341,7 @@ t.test(
 )
 
 t.test(
-  'a request that the page sends has the rights of an application, and its response has no data',
+  'a request that the dashboard sends has the rights of an application, and its response has no data',
   async (t) => {
     const { asks, own, signIn } = await open(t)
     const request = (target: unknown, given: object = {}) =>
@@ -396,7 +399,7 @@ t.test(
   },
 )
 
-t.test('asking for a decision on access performs nothing', async (t) => {
+t.test('when the dashboard asks for a decision on access, no operation is performed', async (t) => {
   const { asks, signIn } = await open(t)
   await signIn()
   const decide = (target: string, more: object = {}) =>
@@ -413,7 +416,7 @@ t.test('asking for a decision on access performs nothing', async (t) => {
   t.same((await decide('/pci/', { application: 'x' })).json, [])
 })
 
-t.test('no key, setting of a reactor or output of code reaches the page', async (t) => {
+t.test('no key, configuration of a reactor or output of code reaches the dashboard', async (t) => {
   const { ask, own, signIn } = await open(t)
   await signIn()
   const grants = { type: 'private', permissions: ['token:read'], create_key: true }
@@ -453,7 +456,7 @@ const NOISY = `module.exports = async ({ args, configuration, svc }) => {
   throw Object.assign(new Error('failed for ' + args.text), { status: 400, errors: { [data.number]: ['no'] } })
 }`
 
-t.test('output and errors of code are shown without the data that the code had', async (t) => {
+t.test('the dashboard shows output and errors of code without the data that the code received', async (t) => {
   const { control, ask, own, signIn } = await open(t)
   await signIn()
   const permissions = ['token:read', 'token:create']
@@ -481,7 +484,8 @@ t.test('output and errors of code are shown without the data that the code had',
   const [, quiet] = (await ask('reactor scrubbed-logs', { id })).json
   t.match(quiet.console, [{ text: 'begun' }, { text: /^\[withheld/ }], 'the rest of the output is shown')
 
-  // Long output is not compared with the data, so it is withheld. Output that an earlier version recorded is withheld too.
+  // The dashboard does not compare long output with the data of the run, so it withholds long output. The dashboard
+  // also withholds output that an earlier version of Coffer recorded.
   await own('reactor patch', { id, code: `module.exports = async () => console.log('x '.repeat(10_000))` })
   await own('reactor react', { id, args }).catch(() => undefined)
   await control.app.store.write(async (store) => {
@@ -493,7 +497,7 @@ t.test('output and errors of code are shown without the data that the code had',
   for (const each of runs.slice(1)) t.match(each.console, [{ level: 'warn', text: /^\[withheld/ }])
 })
 
-t.test('the setting no_reveal also applies to requests of the page', async (t) => {
+t.test('the setting no_reveal also applies to requests of the dashboard', async (t) => {
   const { ask, own, signIn } = await open(t)
   await signIn()
   const fingerprint = async () => (await ask('token list')).json.data[0].fingerprint
@@ -503,16 +507,19 @@ t.test('the setting no_reveal also applies to requests of the page', async (t) =
   t.match(await ask('token search', { query: 'data:4242' }), { status: 403 })
 })
 
-t.test('requests to a vault without a control plane are recorded only while a session exists', async (t) => {
-  const { api, control, send, signIn, advance } = await open(t, true)
-  await api('/tokens/card-1')
-  t.equal(control.requests.after(0).count, 0)
-  await signIn()
-  t.match(await send('/_dashboard/session'), { json: { controls: { faults: false, state: false } } })
-  await api('/tokens/card-1')
-  t.match(control.requests.after(0), { records: [{ operation: 'token get' }] })
-  t.match(await send('/_dashboard/ask', { operation: 'control reset' }), { status: 404 })
-  advance(13 * 60 * 60_000)
-  await api('/tokens/card-1')
-  t.equal(control.requests.after(0).count, 1)
-})
+t.test(
+  'requests to a vault without a control plane are recorded only while a session of the dashboard exists',
+  async (t) => {
+    const { api, control, send, signIn, advance } = await open(t, true)
+    await api('/tokens/card-1')
+    t.equal(control.requests.after(0).count, 0)
+    await signIn()
+    t.match(await send('/_dashboard/session'), { json: { controls: { faults: false, state: false } } })
+    await api('/tokens/card-1')
+    t.match(control.requests.after(0), { records: [{ operation: 'token get' }] })
+    t.match(await send('/_dashboard/ask', { operation: 'control reset' }), { status: 404 })
+    advance(13 * 60 * 60_000)
+    await api('/tokens/card-1')
+    t.equal(control.requests.after(0).count, 1)
+  },
+)

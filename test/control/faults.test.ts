@@ -14,7 +14,7 @@ const headers = { 'svc-api-key': KEY, 'content-type': 'application/json' }
 
 const CUT = { failure: /^(UND_ERR_SOCKET|ECONNRESET)$/ }
 
-/** Returns what a client gets: status and body, or how the connection ended. */
+/** Returns the answer that a client gets: status and body, or how the connection ended. */
 async function ask(path: string, body?: string) {
   try {
     const init = body === undefined ? { headers } : { headers, method: 'POST', body }
@@ -71,10 +71,10 @@ t.test('each kind of fault applies to the requests that its rule selects', async
     t.ok(seen.includes(each), each)
 })
 
-/** RFC 9110 renamed these statuses. Node still has the old names. */
+/** RFC 9110 renamed these statuses. Node has only the names from before RFC 9110. */
 const TITLES: Record<number, string> = { 413: 'Content Too Large', 422: 'Unprocessable Content' }
 
-t.test('the problem of a status has the type and title of that status', async (t) => {
+t.test('a problem document of an injected fault has the type and title of its status', async (t) => {
   for (const status of [400, 401, 408, 413, 418, 422, 451, 499, 500, 501, 504]) {
     await faults.set({ rules: [{ kind: 'status', status }] })
     const seen = await get()
@@ -87,7 +87,7 @@ t.test('the problem of a status has the type and title of that status', async (t
   await faults.clear()
 })
 
-t.test('rules that have no effect or unknown values are refused', async (t) => {
+t.test('fault rules that have no effect or unknown values are refused', async (t) => {
   const destinations = ['never', 199, '1 d', { ms: 1 }].map(
     (destination) => [{ destination }, 'destination'] as const,
   )
@@ -110,14 +110,17 @@ t.test('rules that have no effect or unknown values are refused', async (t) => {
   }
 })
 
-t.test('an invalid body gets the usual refusal, even if a rule has a condition on the body', async (t) => {
-  const fields = Object.entries({ ...headers, Host: 'localhost', 'Transfer-Encoding': 'chunked' })
-  const line = `POST /tokens HTTP/1.1\r\n${fields.map((each) => `${each.join(': ')}\r\n`).join('')}\r\nzz\r\n`
-  for (const rules of [[], [{ kind: 'drop' as const, body: { type: 'card' } }]]) {
-    await faults.set({ rules })
-    const [answer] = readAnswers(await sendRaw(Number(new URL(server.url).port), line))
-    t.equal(answer?.status, 400)
-    t.match(JSON.parse(answer?.body ?? ''), { detail: /HTTP/ })
-  }
-  await faults.set({ rules: [] })
-})
+t.test(
+  'an invalid body gets the usual refusal, even if a fault rule has a condition on the body',
+  async (t) => {
+    const fields = Object.entries({ ...headers, Host: 'localhost', 'Transfer-Encoding': 'chunked' })
+    const line = `POST /tokens HTTP/1.1\r\n${fields.map((each) => `${each.join(': ')}\r\n`).join('')}\r\nzz\r\n`
+    for (const rules of [[], [{ kind: 'drop' as const, body: { type: 'card' } }]]) {
+      await faults.set({ rules })
+      const [answer] = readAnswers(await sendRaw(Number(new URL(server.url).port), line))
+      t.equal(answer?.status, 400)
+      t.match(JSON.parse(answer?.body ?? ''), { detail: /HTTP/ })
+    }
+    await faults.set({ rules: [] })
+  },
+)

@@ -1,4 +1,6 @@
-/** Access to the control plane of `coffer serve`. `test/cli/examples.test.ts` runs its commands. */
+/**
+ * Access to the control plane of `coffer serve`. `test/cli/examples.test.ts` runs the commands of the control plane.
+ */
 import t, { type Test } from 'tap'
 import { createVaultAnswerer } from '../../src/control/answerer.js'
 import { openControlled } from '../../src/control/control-state.js'
@@ -40,7 +42,7 @@ const LINES =
     '|',
   )
 
-t.test('with --ephemeral the whole control plane is available, but only with its key', async (t) => {
+t.test('with --ephemeral, the whole control plane is available, but only with the control key', async (t) => {
   const { url, control, key } = await start(t, ['--ephemeral'])
   t.match(control, { url: `${url}/_coffer`, key: /^ctl_[1-9A-HJ-NP-Za-km-z]{22}$/ })
   const own = { 'svc-api-key': control!.key }
@@ -84,46 +86,49 @@ t.test('with --ephemeral the whole control plane is available, but only with its
   t.notMatch(JSON.stringify((await ask(url, 'GET /openapi.json')).body), /_coffer/)
 })
 
-t.test('--test-controls and --demo enable only faults, requests and mail', async (t) => {
-  const { control: ofDemo } = await start(t, ['--demo'])
-  const { control, place } = await start(t, ['--test-controls'])
-  const own = { 'svc-api-key': control!.key }
-  for (const { url, key } of [ofDemo!, control!])
-    for (const line of LINES) {
-      const isThere = /faults|requests|not-emulated|outbox|reveals|page/.test(line)
-      t.equal((await ask(url, line, { 'svc-api-key': key })).status, isThere ? 200 : 404, line)
-    }
-  const faults = ['control', 'fault', 'list', '--output', 'table']
-  t.match(
-    await runCommand(place, faults),
-    { code: 0, stderr: /^No faults yet/ },
-    'commands on the vault can use the control plane too',
-  )
-  const plain = await start(t, [])
-  t.equal(plain.control, undefined)
-  for (const line of LINES) t.equal((await ask(`${plain.url}/_coffer`, line, own)).status, 404, line)
-  for (const [code, stderr, words, env] of [
-    [3, /No server with a control plane/, [], {}],
-    [4, /control plane of a server needs its key, which coffer\s+serve prints/, ['--url', plain.url], {}],
-    [3, /control plane is not enabled\. Start one/, ['--url', plain.url], { COFFER_API_KEY: 'ctl_none' }],
-  ] as const) {
-    const place = { ...plain.place, env: { ...plain.place.env, ...env } }
-    t.match(await runCommand(place, ['control', 'reset', ...words]), { code, stderr })
-  }
-  const page = await runCommand(plain.place, ['control', 'page', '--output', 'value', '--fields', 'url'])
-  t.match(
-    page,
-    { code: 0, stdout: /^http:\/\/localhost:\d+\/#login=[\w-]{43}\n$/ },
-    'a sign-in link is available without a restart',
-  )
-  const login = page.stdout.trim().split('#login=')[1]
-  for (const status of [200, 403])
+t.test(
+  '--test-controls and --demo enable only faults, requests, mail, reveals and the dashboard',
+  async (t) => {
+    const { control: ofDemo } = await start(t, ['--demo'])
+    const { control, place } = await start(t, ['--test-controls'])
+    const own = { 'svc-api-key': control!.key }
+    for (const { url, key } of [ofDemo!, control!])
+      for (const line of LINES) {
+        const isThere = /faults|requests|not-emulated|outbox|reveals|page/.test(line)
+        t.equal((await ask(url, line, { 'svc-api-key': key })).status, isThere ? 200 : 404, line)
+      }
+    const faults = ['control', 'fault', 'list', '--output', 'table']
     t.match(
-      await ask(plain.url, 'POST /_dashboard/session', {}, { login }),
-      { status },
-      'the link signs in only once',
+      await runCommand(place, faults),
+      { code: 0, stderr: /^No faults yet/ },
+      'commands on the vault can use the control plane too',
     )
-})
+    const plain = await start(t, [])
+    t.equal(plain.control, undefined)
+    for (const line of LINES) t.equal((await ask(`${plain.url}/_coffer`, line, own)).status, 404, line)
+    for (const [code, stderr, words, env] of [
+      [3, /No server with a control plane/, [], {}],
+      [4, /control plane of a server needs its key, which coffer\s+serve prints/, ['--url', plain.url], {}],
+      [3, /control plane is not enabled\. Start one/, ['--url', plain.url], { COFFER_API_KEY: 'ctl_none' }],
+    ] as const) {
+      const place = { ...plain.place, env: { ...plain.place.env, ...env } }
+      t.match(await runCommand(place, ['control', 'reset', ...words]), { code, stderr })
+    }
+    const page = await runCommand(plain.place, ['control', 'page', '--output', 'value', '--fields', 'url'])
+    t.match(
+      page,
+      { code: 0, stdout: /^http:\/\/localhost:\d+\/#login=[\w-]{43}\n$/ },
+      'a sign-in link is available without a restart',
+    )
+    const login = page.stdout.trim().split('#login=')[1]
+    for (const status of [200, 403])
+      t.match(
+        await ask(plain.url, 'POST /_dashboard/session', {}, { login }),
+        { status },
+        'the link signs in only once',
+      )
+  },
+)
 
 t.test('other machines cannot reach the control plane', async (t) => {
   const server = await startServer({ addresses: ['0.0.0.0'] })

@@ -23,7 +23,7 @@ async function open(isForOthers: boolean) {
   return { control, get, keys: applications, own: { 'bt-control-key': KEY } }
 }
 
-t.test('metrics need the control key, like all paths of the control plane', async (t) => {
+t.test('metrics need the control key, as all paths of the control plane do', async (t) => {
   const { control, get, keys, own } = await open(true)
   t.teardown(() => control.close())
   for (const [what, status, headers] of [
@@ -76,7 +76,7 @@ t.test('metrics count requests, records and events, and contain neither ids nor 
   for (const hidden of [SECRET, keys.private!, control.key, server.tenant.id]) t.notOk(text.includes(hidden))
 })
 
-t.test('a client cannot make the number of series grow', async (t) => {
+t.test('a client cannot increase the number of metric series', async (t) => {
   const counts = new RequestCounts()
   const add = (operation: string | undefined, status: number, ms = 1) =>
     counts.add({ method: 'GET', route: '-', operation, status, ms, traceId: '' })

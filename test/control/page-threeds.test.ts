@@ -7,7 +7,8 @@ import { createBackend, creqOf, type Json, NUMBERS, openShop, post } from '../ht
 import { AUTHENTICATE, BROWSER } from '../operations/documented.js'
 
 /**
- * Matches card numbers, keys, and data that browsers send about themselves. No response to the page may contain them.
+ * Matches card numbers, keys, and data that browsers send about themselves. No response to the page may contain text
+ * that matches.
  */
 const SECRETS = new RegExp(
   `${Object.values(NUMBERS).join('|')}|key_[0-9A-Za-z]{10}|${BROWSER.browser_user_agent}`,
@@ -50,7 +51,7 @@ async function open(t: Test) {
 
 const namesOf = ({ steps }: SessionDetail) => steps.map(({ name }) => name)
 
-t.test('the page shows each step of a challenge in a browser, and who caused it', async (t) => {
+t.test('the dashboard shows each step of a challenge in a browser, and who caused the step', async (t) => {
   const { server, backend, read, list, answer, show } = await open(t)
   const session = await backend.session('CN', { metadata: { order: '7' } })
   await post(session.method_notification_url, {})
@@ -95,47 +96,50 @@ t.test('the page shows each step of a challenge in a browser, and who caused it'
   t.match(await list(), { total: 1, data: [{ id: ids.id, state: 'failed', brands: ['Visa'] }] })
 })
 
-t.test('the page shows if the clock or a setting ended a challenge, and no callback address', async (t) => {
-  const { server, backend, read, show } = await open(t)
-  const late = await backend.challenged()
-  const retrieved = await backend.challenged()
-  await show(late)
-  await server.control.clock.advance({ by: '11m' })
-  await backend.result(retrieved.id)
-  for (const { id } of [late, retrieved]) {
-    const session = await read(id)
-    const end = session.steps.find(({ name }) => name === 'ended')
-    t.match(session, { authentication: { challenge: { endedBy: 'clock' } } })
-    t.equal(Date.parse(end!.at), session.authentication!.challenge!.until, 'when its time was over')
-    t.notOk(end?.trace_id)
-  }
-  t.strictSame(namesOf(await read(late.id)), ['created', 'authenticated', 'ended'])
-  t.strictSame(namesOf(await read(retrieved.id)), ['created', 'authenticated', 'ended', 'retrieved'])
+t.test(
+  'the dashboard shows whether the clock or a setting ended a challenge, and shows no callback address',
+  async (t) => {
+    const { server, backend, read, show } = await open(t)
+    const late = await backend.challenged()
+    const retrieved = await backend.challenged()
+    await show(late)
+    await server.control.clock.advance({ by: '11m' })
+    await backend.result(retrieved.id)
+    for (const { id } of [late, retrieved]) {
+      const session = await read(id)
+      const end = session.steps.find(({ name }) => name === 'ended')
+      t.match(session, { authentication: { challenge: { endedBy: 'clock' } } })
+      t.equal(Date.parse(end!.at), session.authentication!.challenge!.until, 'when its time was over')
+      t.notOk(end?.trace_id)
+    }
+    t.strictSame(namesOf(await read(late.id)), ['created', 'authenticated', 'ended'])
+    t.strictSame(namesOf(await read(retrieved.id)), ['created', 'authenticated', 'ended', 'retrieved'])
 
-  const { id: merchant } = await backend.session('CY', AS_MERCHANT)
-  await backend.authenticate(merchant, MERCHANT)
-  t.match(await read(merchant), { state: 'waiting', type: 'merchant', method: 'none' })
-  await server.control.clock.advance({ by: '61s' })
-  t.match(await read(merchant), { state: 'ended', authentication: { challenge: { endedBy: 'clock' } } })
-  t.strictSame(namesOf(await read(merchant)), ['created', 'authenticated', 'ended'])
+    const { id: merchant } = await backend.session('CY', AS_MERCHANT)
+    await backend.authenticate(merchant, MERCHANT)
+    t.match(await read(merchant), { state: 'waiting', type: 'merchant', method: 'none' })
+    await server.control.clock.advance({ by: '61s' })
+    t.match(await read(merchant), { state: 'ended', authentication: { challenge: { endedBy: 'clock' } } })
+    t.strictSame(namesOf(await read(merchant)), ['created', 'authenticated', 'ended'])
 
-  const callbacks = { success: 'https://shop.test/paid', failure: 'https://shop.test/failed' }
-  const { id } = await backend.redirect('FY', callbacks)
-  t.match(await read(id), { state: 'created', isRedirect: true })
-  await post(`${backend.url}/3ds/redirect/${id}/authenticate`, { device_info: JSON.stringify(BROWSER) })
-  const redirected = await read(id)
-  t.strictSame(redirected.steps.at(-1)?.actor_type, 'system')
-  t.notMatch(JSON.stringify(redirected), /shop\.test/)
+    const callbacks = { success: 'https://shop.test/paid', failure: 'https://shop.test/failed' }
+    const { id } = await backend.redirect('FY', callbacks)
+    t.match(await read(id), { state: 'created', isRedirect: true })
+    await post(`${backend.url}/3ds/redirect/${id}/authenticate`, { device_info: JSON.stringify(BROWSER) })
+    const redirected = await read(id)
+    t.strictSame(redirected.steps.at(-1)?.actor_type, 'system')
+    t.notMatch(JSON.stringify(redirected), /shop\.test/)
 
-  await server.ask('config set', { name: 'threeds.challenges', value: 'complete' })
-  const complete = await backend.challenged()
-  await backend.result(complete.id)
-  t.strictSame(namesOf(await read(complete.id)), ['created', 'authenticated', 'ended', 'retrieved'])
-  t.match(await read(complete.id), { authentication: { challenge: { endedBy: 'setting' } } })
-})
+    await server.ask('config set', { name: 'threeds.challenges', value: 'complete' })
+    const complete = await backend.challenged()
+    await backend.result(complete.id)
+    t.strictSame(namesOf(await read(complete.id)), ['created', 'authenticated', 'ended', 'retrieved'])
+    t.match(await read(complete.id), { authentication: { challenge: { endedBy: 'setting' } } })
+  },
+)
 
 t.test(
-  'a person can decide a challenge once, and the page reads only the sessions of the chosen tenant or fork',
+  'a person can decide a challenge once, and the dashboard reads only sessions of the chosen tenant or fork',
   async (t) => {
     const { server, backend, read, list, decide } = await open(t)
     for (const [outcome, state] of [
@@ -168,7 +172,7 @@ t.test(
 const chosen = (page: Page) => page.locator('.detail')
 
 t.test(
-  'a person can watch a session and decide its challenge on the page',
+  'a person can watch a 3-D Secure session and decide its challenge on the dashboard',
   { ...needsChromium, timeout: 300_000 },
   async (t) => {
     const { server, backend } = await openShop(t)
@@ -228,7 +232,7 @@ t.test(
       [
         async () => {
           await chosen(page).getByLabel('Another outcome').selectOption('timed-out')
-          // The page renders again after each new request to the server.
+          // After each new request to the server, the page renders again.
           await server.fetch('/healthz')
           await page
             .locator('nav')

@@ -1,4 +1,4 @@
-/** The fault `provision`: the code of a reactor or proxy is being built for a time, and can fail. */
+/** The fault `provision`: building the code of a reactor or proxy takes a time, and the build can fail. */
 import t from 'tap'
 import { openTestVault } from '../../src/index.js'
 
@@ -32,29 +32,35 @@ async function openFrozen() {
   return vault
 }
 
-t.test('a reactor has the state creating until the time of the rule has passed', async (t) => {
-  await using vault = await openFrozen()
-  const rule = { operation: 'reactor create', kind: 'provision', delay_ms: 3000, times: 1 } as const
-  await vault.control.faults.set({ rules: [rule] })
-  const created = await send(vault, 'POST', '/reactors', { name: 'r', code: codeOf(1) })
-  t.match(created, { status: 201, body: { state: 'creating', requested: { reactor: { code: codeOf(1) } } } })
-  t.notOk('error_code' in created.body.requested!)
-  const { id } = created.body
-  t.match(await react(vault, id), { status: 422, body: { detail: 'The reactor is not ready: creating.' } })
-  await vault.control.clock.advance({ by: '2999ms' })
-  t.match(await send(vault, 'GET', `/reactors/${id}`), { body: { state: 'creating' } })
-  await vault.control.clock.advance({ by: '1ms' })
-  const active = await send(vault, 'GET', `/reactors/${id}`)
-  t.match(active, { body: { state: 'active', code: codeOf(1) } })
-  t.notOk('requested' in active.body)
-  t.match(await react(vault, id), { status: 200, body: { raw: 1 } })
-  t.match(await send(vault, 'POST', '/reactors', { name: 'next', code: codeOf(1) }), {
-    body: { state: 'active' },
-  })
-})
+t.test(
+  'with the fault provision, a new reactor has the state creating until the time of the rule has passed',
+  async (t) => {
+    await using vault = await openFrozen()
+    const rule = { operation: 'reactor create', kind: 'provision', delay_ms: 3000, times: 1 } as const
+    await vault.control.faults.set({ rules: [rule] })
+    const created = await send(vault, 'POST', '/reactors', { name: 'r', code: codeOf(1) })
+    t.match(created, {
+      status: 201,
+      body: { state: 'creating', requested: { reactor: { code: codeOf(1) } } },
+    })
+    t.notOk('error_code' in created.body.requested!)
+    const { id } = created.body
+    t.match(await react(vault, id), { status: 422, body: { detail: 'The reactor is not ready: creating.' } })
+    await vault.control.clock.advance({ by: '2999ms' })
+    t.match(await send(vault, 'GET', `/reactors/${id}`), { body: { state: 'creating' } })
+    await vault.control.clock.advance({ by: '1ms' })
+    const active = await send(vault, 'GET', `/reactors/${id}`)
+    t.match(active, { body: { state: 'active', code: codeOf(1) } })
+    t.notOk('requested' in active.body)
+    t.match(await react(vault, id), { status: 200, body: { raw: 1 } })
+    t.match(await send(vault, 'POST', '/reactors', { name: 'next', code: codeOf(1) }), {
+      body: { state: 'active' },
+    })
+  },
+)
 
 t.test(
-  'a reactor whose code cannot be built becomes failed after the time of the rule, and shows why',
+  'if the fault provision has an error, a reactor becomes failed after the time of the rule, and shows the error',
   async (t) => {
     await using vault = await openFrozen()
     const details = { vulnerabilities: [{ name: 'axios', version: '1.0.0', severity: 'HIGH', id: 'X-1' }] }
@@ -79,7 +85,7 @@ t.test(
 )
 
 t.test(
-  'while a change is being built, the earlier version runs, and the last of several changes takes effect',
+  'while a change of code is being built, the earlier version runs, and the last of several changes takes effect',
   async (t) => {
     await using vault = await openFrozen()
     const { body } = await send(vault, 'POST', '/reactors', {
@@ -115,21 +121,27 @@ t.test(
   },
 )
 
-t.test('a proxy with code also has the state creating until the time of the rule has passed', async (t) => {
-  await using vault = await openFrozen()
-  await vault.control.faults.set({ rules: [{ path: '/proxies*', kind: 'provision', delay_ms: 1000 }] })
-  const proxy = {
-    name: 'p',
-    destination_url: 'https://a.example',
-    request_transforms: [{ type: 'code', code: codeOf(1) }],
-  }
-  const { body } = await send(vault, 'POST', '/proxies', proxy)
-  t.match(body, { state: 'creating', requested: { proxy: { request_transforms: proxy.request_transforms } } })
-  await vault.control.clock.advance({ by: '1000ms' })
-  t.match(await send(vault, 'GET', `/proxies/${body.id}`), { body: { state: 'active' } })
-})
+t.test(
+  'with the fault provision, a proxy with code has the state creating until the time of the rule has passed',
+  async (t) => {
+    await using vault = await openFrozen()
+    await vault.control.faults.set({ rules: [{ path: '/proxies*', kind: 'provision', delay_ms: 1000 }] })
+    const proxy = {
+      name: 'p',
+      destination_url: 'https://a.example',
+      request_transforms: [{ type: 'code', code: codeOf(1) }],
+    }
+    const { body } = await send(vault, 'POST', '/proxies', proxy)
+    t.match(body, {
+      state: 'creating',
+      requested: { proxy: { request_transforms: proxy.request_transforms } },
+    })
+    await vault.control.clock.advance({ by: '1000ms' })
+    t.match(await send(vault, 'GET', `/proxies/${body.id}`), { body: { state: 'active' } })
+  },
+)
 
-t.test('in no-reveal mode, the requested configuration is hidden', async (t) => {
+t.test('in no-reveal mode, the configuration that was requested for a reactor is hidden', async (t) => {
   await using vault = await openFrozen()
   await vault.control.faults.set({ rules: [{ path: '/reactors', kind: 'provision', delay_ms: 1000 }] })
   await send(vault, 'POST', '/reactors', { name: 'r', code: codeOf(1), configuration: { a: 's3cret' } })
@@ -139,7 +151,7 @@ t.test('in no-reveal mode, the requested configuration is hidden', async (t) => 
   t.notMatch(shown, 's3cret')
 })
 
-t.test('a rule without an effect is refused', async (t) => {
+t.test('a provision rule without an effect, and a rule with a wrong error, are refused', async (t) => {
   await using vault = await openFrozen()
   for (const rule of [
     { kind: 'provision' },

@@ -41,7 +41,7 @@ async function open(t: Test, options: Partial<VaultAnswererOptions> = {}) {
 }
 
 t.test(
-  'another machine needs the chosen control key, and must send it in the header for control keys',
+  'another machine needs the control key that the user chose, in the header for control keys',
   async (t) => {
     const { send, own, apiKey } = await open(t)
     const refused: [string, Record<string, string>][] = [
@@ -69,14 +69,14 @@ t.test(
   },
 )
 
-t.test('without a chosen key, the control plane stays closed to other machines', async (t) => {
+t.test('if the user chose no control key, other machines cannot use the control plane', async (t) => {
   const { send, own } = await open(t, { isKeyForOthers: false })
   t.match(await send('GET /_coffer/clock', { headers: own() }), {
     ...{ status: 403, json: { detail: /it came from another machine/ } },
   })
 })
 
-t.test('web pages and proxies cannot use the control plane, even with the key', async (t) => {
+t.test('web pages and proxies cannot use the control plane, even with the control key', async (t) => {
   const { send, own } = await open(t)
   const attacks: [number, string, Record<string, string>][] = [
     [403, 'a page of another origin', { origin: 'https://evil.example' }],
@@ -111,7 +111,7 @@ t.test('web pages and proxies cannot use the control plane, even with the key', 
 })
 
 t.test(
-  'a web page cannot use up the attempts of a person, because its requests are refused before the key is checked',
+  'a web page cannot use up the attempts of a person, because the server refuses its requests before the key check',
   async (t) => {
     const { send, own } = await open(t)
     for (let count = 0; count < 2 * WRONG_KEYS.count; count++) {
@@ -123,7 +123,7 @@ t.test(
   },
 )
 
-t.test('an address that sends wrong keys has to wait, and other addresses do not', async (t) => {
+t.test('an address that sends wrong control keys has to wait, and other addresses do not', async (t) => {
   const { send, own, lines } = await open(t)
   for (let count = 0; count < WRONG_KEYS.count; count++)
     t.equal((await send('GET /_coffer/clock', { headers: own(WRONG) })).status, 401)
@@ -144,7 +144,7 @@ t.test('an address that sends wrong keys has to wait, and other addresses do not
 })
 
 t.test(
-  'an address has no more attempts if it sends its wrong keys at the same time instead of one after another',
+  'wrong control keys that an address sends at the same time count like keys that it sends one after another',
   async (t) => {
     const { send, own } = await open(t)
     const together = Array.from({ length: 200 }, () => send('GET /_coffer/clock', { headers: own(WRONG) }))
@@ -154,7 +154,7 @@ t.test(
   },
 )
 
-t.test('a control key is refused if the request has its header twice', async (t) => {
+t.test('a control key is refused if the request has the header of the key twice', async (t) => {
   const { control } = await openControlled({ tenantName: 'test' }, undefined)
   t.teardown(() => control.close())
   const { serveVault } = await import('../../src/control/serve.js')
@@ -173,7 +173,7 @@ t.test('a control key is refused if the request has its header twice', async (t)
   }
 })
 
-t.test('wrong keys are counted for each machine, and forgotten after a while', async (t) => {
+t.test('wrong control keys are counted for each machine, and forgotten after a while', async (t) => {
   let now = 0
   const app = { isEqualSecret: (a: string, b: string) => a === b }
   const check = createKeyCheck({ app, prefix: 'svc', key: KEY, isForOthers: true, clock: () => now })
@@ -207,20 +207,23 @@ t.test('wrong keys are counted for each machine, and forgotten after a while', a
   t.equal(statusOf('192.0.2.7', WRONG), 429, 'one attempt has come back')
 })
 
-t.test('the key is compared as a digest, so neither the time nor an error shows its length', async (t) => {
-  const { control, send, own } = await open(t)
-  const { isEqualSecret } = control.app
-  const lengths = new Set<number>()
-  control.app.isEqualSecret = (a, b) => {
-    lengths.add(a.length).add(b.length)
-    t.notOk([a, b].some((text) => text.includes(KEY.slice(0, 8))))
-    return isEqualSecret(a, b)
-  }
-  for (const key of ['x', KEY.slice(1), `${KEY}${KEY}`, 'é'.repeat(16)])
-    t.equal((await send('GET /_coffer/clock', { headers: own(key) })).status, 401)
-  t.equal((await send('GET /_coffer/clock', { headers: own() })).status, 200)
-  t.equal(lengths.size, 1)
-})
+t.test(
+  'the control key is compared as a digest, so neither the time nor an error shows the length of the key',
+  async (t) => {
+    const { control, send, own } = await open(t)
+    const { isEqualSecret } = control.app
+    const lengths = new Set<number>()
+    control.app.isEqualSecret = (a, b) => {
+      lengths.add(a.length).add(b.length)
+      t.notOk([a, b].some((text) => text.includes(KEY.slice(0, 8))))
+      return isEqualSecret(a, b)
+    }
+    for (const key of ['x', KEY.slice(1), `${KEY}${KEY}`, 'é'.repeat(16)])
+      t.equal((await send('GET /_coffer/clock', { headers: own(key) })).status, 401)
+    t.equal((await send('GET /_coffer/clock', { headers: own() })).status, 200)
+    t.equal(lengths.size, 1)
+  },
+)
 
 t.test('the control plane of a fork is protected like the control plane of the server', async (t) => {
   const { send, own } = await open(t)
@@ -240,7 +243,7 @@ t.test('the control plane of a fork is protected like the control plane of the s
   t.equal(unknown.status, 401, 'without the key, nobody learns which forks exist')
 })
 
-t.test('the dashboard stays closed to other machines', async (t) => {
+t.test('other machines cannot use the dashboard, even if they can use the control plane', async (t) => {
   const { startServer } = await import('../../src/index.js')
   const { serveVault } = await import('../../src/control/serve.js')
   const { send, own } = await open(t)
@@ -258,7 +261,7 @@ t.test('the dashboard stays closed to other machines', async (t) => {
   t.equal((await fetch(`${local.url}/_dashboard/session`)).status, 200, 'without other machines it is there')
 })
 
-t.test('a chosen control key has at least 128 bits', async (t) => {
+t.test('a control key that the user chooses needs at least 128 bits', async (t) => {
   for (const key of [
     KEY,
     KEY.toUpperCase(),

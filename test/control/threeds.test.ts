@@ -34,7 +34,7 @@ async function open(t: Test) {
   return { server, control: server.control, send: asking(server.keys.private), asking, challenge }
 }
 
-t.test('the control plane decides a challenge, in the process and over HTTP', async (t) => {
+t.test('a challenge can be decided through the control plane, in the process and over HTTP', async (t) => {
   const { server, control, send, challenge } = await open(t)
   const remote = createControl({ url: server.url, key: control.key })
   for (const threeds of [control.threeds, remote.threeds]) {

@@ -1,5 +1,6 @@
 /**
- * An advance of the clock first purges old log records and keys and sends mail. Only then is the request answered.
+ * Advancing the clock first purges old log records and old keys and sends mail. The request that advances the clock is
+ * answered only after this work.
  */
 import t from 'tap'
 import { openControlled } from '../../src/control/control-state.js'
@@ -8,7 +9,7 @@ import { startMailServer } from '../delivery/server.js'
 
 const START = Date.parse('2030-01-01T00:00:00Z')
 
-t.test('log records are dropped when they are older than the setting allows', async (t) => {
+t.test('log records are deleted when they are older than the setting logs.keep allows', async (t) => {
   const vault = await openTestVault({ clock: () => START })
   t.teardown(() => vault.stop())
   const { clock } = vault.control

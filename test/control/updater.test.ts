@@ -136,7 +136,7 @@ t.test(
 )
 
 t.test(
-  'a job that is created without a socket gets the address of the server, and the upload works',
+  'a job that is created without a socket has the address of the server, and a file can be uploaded to it',
   async (t) => {
     const { server, url, upload } = await open(t)
     const fork = await server.control.fork()
@@ -172,7 +172,7 @@ t.test('each version of the result format adds its new columns at the end', asyn
 })
 
 t.test(
-  'a file can be uploaded with curl or as a stream, with any content type and without a key',
+  'a file for a job can be uploaded with curl or as a stream, with any content type and without a key',
   async (t) => {
     const { create, get, settle, store } = await open(t)
     const text = `token\n${await store('4539097887163333')}\n`
@@ -269,36 +269,41 @@ t.test('a file of many rows is processed in parts, each row once', async (t) => 
   t.equal(new Set(found).size, 1, 'with deduplication, one existing token')
 })
 
-t.test('a job that is not uploaded in time is removed, and addresses are used as documented', async (t) => {
-  const { create, upload, send, control, settle, get, asking, server } = await open(t)
-  const late = await create()
-  await control.clock.advance({ by: '1h' })
-  t.equal((await send(`GET /account-updater/jobs/${late.id}`)).status, 404)
-  t.equal((await upload(late, 'token\na\n')).status, 403)
-  const job = await create()
-  const put = (url: string) => fetch(url, { method: 'PUT', body: 'token\na\n' })
-  t.equal((await put(job.uploadUrl.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')))).status, 403)
-  t.equal((await put(job.uploadUrl.replace(/\?.*/, ''))).status, 403)
-  t.equal((await put(job.uploadUrl.replace(job.id, late.id))).status, 403)
-  t.equal((await fetch(job.uploadUrl)).status, 403, 'a download before the end')
-  t.equal((await fetch(job.uploadUrl, { method: 'POST' })).status, 405)
-  t.equal((await put(job.uploadUrl)).status, 200)
-  t.equal((await put(job.uploadUrl)).status, 403, 'a second upload')
-  await settle()
-  t.equal((await put(job.uploadUrl)).status, 403)
-  const { download_url = '' } = await get(job.id)
-  t.equal((await fetch(download_url)).status, 200)
-  t.equal((await fetch(job.uploadUrl)).status, 403, 'the secret of the upload does not download')
-  await control.clock.advance({ by: '1h' })
-  t.equal((await fetch(download_url)).status, 403)
-  const none = await server.ask('app create', { name: 'n', type: 'private', permissions: ['token:read'] })
-  const refused = asking(none.key!)
-  t.equal((await refused('POST /account-updater/jobs')).status, 403)
-  t.equal((await refused(`GET /account-updater/jobs/${job.id}`)).status, 403)
-  const secrets = [job.uploadUrl, download_url].map((address) => new URL(address).searchParams.get('secret')!)
-  const requests = JSON.stringify(await control.requests.list())
-  for (const secret of secrets) t.notOk(requests.includes(secret), 'recorded requests have no secret')
-})
+t.test(
+  'a job whose file is not uploaded in time is removed, and addresses are accepted only as documented',
+  async (t) => {
+    const { create, upload, send, control, settle, get, asking, server } = await open(t)
+    const late = await create()
+    await control.clock.advance({ by: '1h' })
+    t.equal((await send(`GET /account-updater/jobs/${late.id}`)).status, 404)
+    t.equal((await upload(late, 'token\na\n')).status, 403)
+    const job = await create()
+    const put = (url: string) => fetch(url, { method: 'PUT', body: 'token\na\n' })
+    t.equal((await put(job.uploadUrl.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')))).status, 403)
+    t.equal((await put(job.uploadUrl.replace(/\?.*/, ''))).status, 403)
+    t.equal((await put(job.uploadUrl.replace(job.id, late.id))).status, 403)
+    t.equal((await fetch(job.uploadUrl)).status, 403, 'a download before the end')
+    t.equal((await fetch(job.uploadUrl, { method: 'POST' })).status, 405)
+    t.equal((await put(job.uploadUrl)).status, 200)
+    t.equal((await put(job.uploadUrl)).status, 403, 'a second upload')
+    await settle()
+    t.equal((await put(job.uploadUrl)).status, 403)
+    const { download_url = '' } = await get(job.id)
+    t.equal((await fetch(download_url)).status, 200)
+    t.equal((await fetch(job.uploadUrl)).status, 403, 'the secret of the upload does not download')
+    await control.clock.advance({ by: '1h' })
+    t.equal((await fetch(download_url)).status, 403)
+    const none = await server.ask('app create', { name: 'n', type: 'private', permissions: ['token:read'] })
+    const refused = asking(none.key!)
+    t.equal((await refused('POST /account-updater/jobs')).status, 403)
+    t.equal((await refused(`GET /account-updater/jobs/${job.id}`)).status, 403)
+    const secrets = [job.uploadUrl, download_url].map(
+      (address) => new URL(address).searchParams.get('secret')!,
+    )
+    const requests = JSON.stringify(await control.requests.list())
+    for (const secret of secrets) t.notOk(requests.includes(secret), 'recorded requests have no secret')
+  },
+)
 
 t.test(
   'with a delay, a job has the state processing until the clock is advanced, and then its events arrive',
@@ -340,7 +345,7 @@ t.test(
   },
 )
 
-t.test('jobs are listed newest first, by cursor', async (t) => {
+t.test('jobs are listed newest first, with a cursor for the next page', async (t) => {
   const { create, send, run } = await open(t)
   const ids = [(await create()).id, (await run('token\na\n')).id, (await create()).id].reverse()
   const page = async (query: string) => {
@@ -364,7 +369,7 @@ t.test('jobs are listed newest first, by cursor', async (t) => {
 })
 
 t.test(
-  'a reset ends a job in progress, and afterwards neither the job nor a token of it appears',
+  'a reset ends a job in progress, and afterwards neither the job nor any token of the job exists',
   async (t) => {
     const { server, control, create, upload, store } = await open(t)
     const old = await store('4111111111111111')
@@ -377,7 +382,7 @@ t.test(
   },
 )
 
-t.test('the files of a fork belong to the fork', async (t) => {
+t.test('a file that is uploaded for a job of a fork is processed in the fork', async (t) => {
   const { control, asking, url } = await open(t)
   const fork = await control.fork()
   const send = asking(fork.keys.private!)

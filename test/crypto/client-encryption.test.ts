@@ -8,7 +8,7 @@ import { encryptLikePhones, encryptWithJose, type PublicKey, rawKeyOf, seal } fr
 const hex = (text: string) => Buffer.from(text, 'hex')
 const textOf = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString()
 
-/** RFC 7748, 6.1: Bob. RFC 8037, A.6 uses this pair too. */
+/** The private key of Bob in RFC 7748, 6.1. RFC 8037, A.6 uses the key pair of Bob too. */
 const BOB = hex('5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb')
 const BOBS_PUBLIC_KEY = '3p7bfXt9wbTTW2HC7OQ1Nz-DQ8hbeGdNrfx-FG-IK08'
 const EPHEMERAL = 'hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo'
@@ -16,8 +16,8 @@ const SHARED = hex('4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e16
 const HEADER = `{"alg":"ECDH-ES","enc":"A256GCM","epk":{"kty":"OKP","crv":"X25519","x":"${EPHEMERAL}"}}`
 
 /**
- * Points of low order (RFC 7748, 7, also in encodings that are not reduced). Every shared secret with one of
- * these points is zero.
+ * Points of low order (RFC 7748, 7, also in encodings that are not reduced). A key agreement with one of these points
+ * always gives a shared secret of zeros.
  */
 const LOW_ORDER = [
   '0000000000000000000000000000000000000000000000000000000000000000',
@@ -51,7 +51,7 @@ t.test('the key agreement computes the shared secret of the example in RFC 8037'
   t.equal(open(seal('{"a":1}', Buffer.from(SHARED).reverse(), HEADER), BOB), undefined)
 })
 
-t.test('two independent programs encrypt, and the vault decrypts', async (t) => {
+t.test('data that two independent programs encrypt can be decrypted by the vault', async (t) => {
   const { privateKey, key } = makeKey()
   t.match(key.public_key_pem, /^-----BEGIN PUBLIC KEY-----\n[A-Za-z0-9+/]{43}=\n-----END PUBLIC KEY-----$/)
   t.equal(Buffer.from(rawKeyOf(key), 'base64').length, 32)
@@ -70,7 +70,7 @@ t.test('data that was encrypted for another key, or was changed, is not decrypte
   const { parts } = readJwe(jwe)!
   const pair = clientEncryption.pairOf(privateKey)
   for (const name of Object.keys(parts) as (keyof typeof parts)[]) {
-    // Some changes add a byte, because a part can be empty.
+    // The test changes a part of variable length by adding a byte, because the part can be empty.
     const isSized = ['ephemeral', 'nonce', 'tag'].includes(name)
     const changed = isSized ? Uint8Array.from(parts[name]) : Uint8Array.from([...parts[name], 0])
     if (isSized) changed[0]! ^= 1
@@ -79,7 +79,7 @@ t.test('data that was encrypted for another key, or was changed, is not decrypte
   t.equal(textOf(clientEncryption.open(parts, pair)), '{"a":"b"}')
 })
 
-t.test('an ephemeral key of low order is refused, although everybody knows the secret', async (t) => {
+t.test('an ephemeral key of low order is refused, because everybody knows its shared secret', async (t) => {
   const { privateKey } = makeKey()
   for (const point of LOW_ORDER) {
     const header = HEADER.replace(EPHEMERAL, point.toString('base64url'))

@@ -23,7 +23,7 @@ const created = '2030-01-01T00:00:00.000+00:00'
 const primitives = nativePrimitives
 const count = (from: number, length: number) =>
   Uint8Array.from({ length }, (_, index) => (from + index) & 0xff)
-/** Predictable bytes that count up across all calls. */
+/** Returns predictable bytes that count up across all calls. */
 const countingRandom = () => {
   let next = 0
   return {
@@ -73,7 +73,7 @@ t.test('a passphrase opens the vault in each Unicode normalization of its charac
   t.equal(toHex(await openRoot(powers, header, decomposed)), toHex(count(100, 32)))
 })
 
-t.test('the error for a header that cannot be opened says why', async (t) => {
+t.test('if the header of a vault cannot be opened, the error says why', async (t) => {
   const header = await makeHeader([fileSecret, passphrase])
   const keyFile = (vault: string, first: number): Secret => ({
     ...{ kind: 'key-file', file: { vault, key: count(first, 32) } },
@@ -88,7 +88,7 @@ t.test('the error for a header that cannot be opened says why', async (t) => {
     await t.rejects(openRoot(powers, given, secret), { code, message })
 })
 
-t.test('a change of any field of the header is reported as damage', async (t) => {
+t.test('a change of any field of the vault header is reported as damage', async (t) => {
   const header = await makeHeader([fileSecret])
   const other = await makeHeader([fileSecret], count(50, 32))
   const [slot] = header.slots as [Slot]
@@ -107,7 +107,7 @@ t.test('a change of any field of the header is reported as damage', async (t) =>
 })
 
 t.test(
-  'a header is refused before any key is derived if its parameters of the key derivation are too cheap, excessive or invalid',
+  'a vault header with cheap, excessive or invalid parameters is refused before any key is derived',
   async (t) => {
     const [slot] = (await makeHeader([passphrase])).slots as [Slot]
     const kdfs = [
@@ -132,7 +132,7 @@ t.test('a new passphrase has 8 to 1024 characters', async (t) => {
   t.doesNotThrow(() => checkNewPassphrase('eight888'))
 })
 
-t.test('a key file is one line that names its vault', async (t) => {
+t.test('a key file is one line that contains the id of its vault', async (t) => {
   const key = count(0, 32)
   const text = formatKeyFile({ vault: VAULT, key })
   t.equal(text, `coffer-key-1 ${VAULT} AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n`)

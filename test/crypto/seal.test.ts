@@ -19,8 +19,8 @@ const count = (from: number, length: number) => Uint8Array.from({ length }, (_, 
 const utf8 = new TextEncoder()
 const sodium = await loadSodium()
 /**
- * Alternates between the two libraries, so that each library must accept the keys and encrypted texts of the other
- * library.
+ * The calls alternate between the two libraries, so that each library must accept the keys and encrypted texts of the
+ * other library.
  */
 let calls = 0
 const either = new Proxy(sodium, {
@@ -91,8 +91,8 @@ for (const [name, primitives] of Object.entries(libraries)) {
   t.test(`${name}: derived keys always have the same bytes, and differ by purpose and root`, async (t) => {
     const root = count(0, 32)
     const derive = (purpose: string, from = root) => toHex(deriveKey(primitives, from, purpose))
-    // HKDF-Expand (RFC 5869) with the info `coffer/1/journal` and a final byte of 32. Another program computed this
-    // value.
+    // HKDF-Expand (RFC 5869) with the info `coffer/1/journal` and a final byte of 32. Another program computed the
+    // expected value.
     t.equal(derive('journal'), 'c5be8326540aa0d888cff37a63a12fd13bbeb8a03e2e1707108445e5eeaba0e4')
     t.not(derive('state'), derive('journal'))
     t.not(derive('journal', count(1, 32)), derive('journal'))
@@ -113,7 +113,7 @@ t.test('digests are equal only if all their bytes are equal', async (t) => {
 })
 
 t.test(
-  'comparing two digests takes the same time whether their first bytes differ or the digests are equal',
+  'comparing two digests takes equal time whether their first bytes differ or all bytes are equal',
   (t) => {
     const [long, equal, other] = [0, 0, 1].map((first) => {
       const bytes = new Uint8Array(8 * 1024 * 1024)
@@ -135,7 +135,7 @@ t.test(
 )
 
 t.test(
-  'both libraries give the same bytes, and each decrypts texts that the other has encrypted',
+  'both crypto libraries give the same bytes, and each decrypts texts that the other has encrypted',
   async (t) => {
     const { libsodium, native } = libraries as { libsodium: Primitives; native: Primitives }
     const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
@@ -198,7 +198,7 @@ t.test('a UUID has version 4', async (t) => {
 })
 
 t.test(
-  'the functions of the library replace the built-in functions once the library is loaded, and the built-in functions are used if it cannot be loaded',
+  'the built-in crypto functions are used until libsodium is loaded, or always if it cannot be loaded',
   async (t) => {
     const ownDigest = () => Uint8Array.of(7)
     let change = (_: Primitives) => {}

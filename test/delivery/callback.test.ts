@@ -1,4 +1,4 @@
-/** The answer of a run that is sent to the `callback_url` of its call. */
+/** The answer of a run is sent to the `callback_url` of the call that started the run. */
 import t, { type Test } from 'tap'
 import { openTestVault } from '../../src/index.js'
 import { type Answer, startReceiver } from './receiver.js'
@@ -44,7 +44,7 @@ t.test('the answer of a run is sent to callback_url once and without a signature
   t.equal(receiver.received.length, 1, 'it is not sent again')
 })
 
-t.test('a failed run sends the same problem document to callback_url that react would answer', async (t) => {
+t.test('the callback of a failed run has the same problem document as the response of react', async (t) => {
   const { receiver, react } = await open(t)
   const answer = await react({ args: { fail: true } })
   await react({ args: { fail: true }, callback_url: receiver.url })
@@ -56,7 +56,7 @@ t.test('a failed run sends the same problem document to callback_url that react 
   t.equal(headers['content-type'], 'application/problem+json')
 })
 
-t.test('the error of a failed run is sent once', async (t) => {
+t.test('the callback about a failed run is sent once', async (t) => {
   const { vault, receiver, react } = await open(t)
   await react({ args: { fail: true }, callback_url: receiver.url })
   await receiver.waitFor(1)
@@ -69,10 +69,11 @@ t.test('the error of a failed run is sent once', async (t) => {
   )
 })
 
-t.test('if code returns res, the callback has the body and the content type of res', async (t) => {
+t.test('if reactor code returns res, the callback has the body and the content type of res', async (t) => {
   const { receiver, react } = await open(t, undefined, { image: 'node22' })
   await react({ args: { text: true }, callback_url: receiver.url })
-  // The code of this test reads `args`. Code with a configurable image gets `args` too.
+  // The code of this test reads `args` of its request. A reactor with a configurable image also gets `args` in a run
+  // with a callback.
   await receiver.waitFor(1)
   t.match(receiver.received[0], {
     text: '{"is":"text"}',
@@ -104,7 +105,7 @@ t.test('a callback that fails is repeated with growing pauses, ten times at most
   t.ok(receiver.received.every(({ body }) => body.raw.n === 1))
 })
 
-t.test('a callback ends after the first answer with 2xx', async (t) => {
+t.test('a callback is not sent again after an answer with 2xx', async (t) => {
   let calls = 0
   const { vault, receiver, react } = await open(t, (response) =>
     response.writeHead(calls++ === 0 ? 503 : 204).end(),
@@ -116,7 +117,7 @@ t.test('a callback ends after the first answer with 2xx', async (t) => {
   t.equal(receiver.received.length, 2)
 })
 
-t.test('a callback reaches only hosts of --allow-net', async (t) => {
+t.test('a callback is sent only to hosts of --allow-net', async (t) => {
   const { vault, react, id } = await open(t)
   const refused = {
     'https://example.com/': /the host example.com is not on the list of --allow-net/,
@@ -138,7 +139,7 @@ t.test('a callback reaches only hosts of --allow-net', async (t) => {
   t.same(await vault.ask('reactor logs', { id }), [], 'the code did not run')
 })
 
-t.test('the arguments of a callback are checked before its run is started', async (t) => {
+t.test('if the arguments for a callback are wrong, the run is not started', async (t) => {
   const { receiver, react } = await open(t)
   const args = { a: '{{ nobody }}' }
   t.match(await react({ args, callback_url: receiver.url }), { status: 400 })
@@ -165,7 +166,7 @@ t.test('in no-reveal mode, callback_url is refused', async (t) => {
   })
 })
 
-t.test('deleting the reactor removes the callbacks that wait', async (t) => {
+t.test('deleting a reactor removes its callbacks that wait', async (t) => {
   const { vault, receiver, react, id } = await open(t, (response) => response.writeHead(500).end())
   await react({ args: {}, callback_url: receiver.url })
   await receiver.waitFor(1)

@@ -1,4 +1,6 @@
-/** Kills the program between the commit of mail and events and their delivery, or later. Nothing may be lost. */
+/**
+ * Kills the program between the commit of mail and events and their delivery, or later. No mail or event may be lost.
+ */
 import t, { type Test } from 'tap'
 import { createWorkplace, request, runCommand, startCommand, startProcess } from '../http/process.js'
 import { startReceiver } from './receiver.js'
@@ -10,8 +12,8 @@ const OF_ROUND = 8
 t.setTimeout(180_000)
 
 /**
- * Creates a vault, and returns functions that run commands and servers in it. `ask` sends requests such as `POST
- * /tokens`.
+ * Creates a vault, and returns functions that run commands and servers in it. The function `ask` sends requests such as
+ * `POST /tokens`.
  */
 async function openPlace(t: Test) {
   const place = createWorkplace()
@@ -87,7 +89,7 @@ t.test('an event whose server was killed is delivered after the restart with the
 })
 
 t.test(
-  'a server prints one notice about a host that is not allowed, and a command that allows the host sends all waiting events',
+  'a server prints one notice for a host that is not allowed, and a command that allows it sends all events',
   async (t) => {
     const { receiver, run, server } = await openHooked(t, 'token.created')
     for (let count = 0; count < 3; count++) await server.ask('POST /tokens', { type: 'token', data: 'x' })
@@ -108,7 +110,7 @@ t.test(
   },
 )
 
-t.test('a command that creates a webhook warns if no event will be sent to it', async (t) => {
+t.test('a command that creates a webhook warns if the vault will send no event to the webhook', async (t) => {
   const { place } = await openPlace(t)
   const create = (...words: string[]) => {
     const line = 'webhook create --address https://example.com:8443/events --event token.created'
@@ -127,7 +129,7 @@ t.test('a command that creates a webhook warns if no event will be sent to it', 
 })
 
 t.test(
-  'the event of a read is sent at once, although the answer to a read does not wait for the sync of its log record',
+  'the event of a read is sent at once, although the log record of the read is synced later',
   async (t) => {
     const { receiver, run, server } = await openHooked(t, 'token.read', ...ALLOWED)
     await server.ask('POST /tokens', { id: 'token-1', type: 'token', data: 'x' })
@@ -152,8 +154,8 @@ t.test(
 )
 
 /**
- * Creates a vault like `openPlace`, and starts a mail server that sends no greeting while it is silent. During this
- * time, each mail is committed and no mail is sent.
+ * Creates a vault like `openPlace`, and starts a mail server that sends no greeting while it is silent. While the mail
+ * server is silent, each mail is committed and no mail is sent.
  */
 async function openMailed(t: Test) {
   let greeted = () => {}
@@ -177,7 +179,7 @@ async function openMailed(t: Test) {
 }
 
 t.test(
-  'if a server is killed between commit and mail, the mail is sent once after the restart',
+  'if a server is killed after a commit and before it sends the mail, the mail is sent once after the restart',
   async (t) => {
     const { mail, start, state, beSilent, recipients } = await openMailed(t)
     const expected: string[] = []

@@ -20,7 +20,7 @@ import { isSigned, type Received, startReceiver } from './receiver.js'
 t.setTimeout(120_000)
 
 const MINUTE_MS = 60_000
-/** Nothing listens at the port 9 of this machine. */
+/** Nothing listens on port 9 of this machine. */
 const DEAD = 'http://127.0.0.1:9/events'
 
 async function open(t: Test) {
@@ -35,7 +35,7 @@ function createToken(vault: Pick<Awaited<ReturnType<typeof openTestVault>>, 'ask
   return vault.ask('token create', { id, type: 'token', data: 'x', ...more })
 }
 
-/** Listens until the test ends. `attempts`: what the listener has reported. */
+/** Listens until the test ends. `attempts` contains the attempts that the listener has reported. */
 async function listenIn(t: Test, vault: Parameters<typeof listen>[0], options: WebhookOptions = {}) {
   const attempts: WebhookAttempt[] = []
   const problems: string[] = []
@@ -67,40 +67,43 @@ async function listenIn(t: Test, vault: Parameters<typeof listen>[0], options: W
   }
 }
 
-t.test('events reach an address that the server may not call, with their real signature', async (t) => {
-  const { vault, receiver, createToken } = await open(t)
-  const { listener, attempts, waitFor } = await listenIn(t, vault.control, {
-    to: `${receiver.url}?secret=1`,
-    events: ['token.created'],
-  })
-  t.match(await vault.ask('webhook get', { id: listener.id }), {
-    name: 'coffer webhook listen',
-    url: receiver.url,
-    events: ['token.created'],
-  })
-  await createToken('card-1')
-  await vault.ask('token get', { id: 'card-1' })
-  await createToken('card-2')
-  await waitFor(2)
-  t.match(attempts, [
-    { type: 'token.created', attempt: 1, status: 200, isDelivered: true, retryMs: undefined },
-    { type: 'token.created', isDelivered: true },
-  ])
-  t.same(receiver.types(), ['token.created', 'token.created'], 'the event token.read has no listener')
-  t.equal(receiver.received[0]!.url, '/events?secret=1')
-  t.ok(receiver.received.every((each) => isSigned(each, listener.publicKey)))
-  t.match(receiver.received[0]!.headers, { 'svc-signature-version': 'v1', 'user-agent': 'coffer' })
-  const { data } = await vault.ask('webhook deliveries')
-  t.match(data, [
-    { state: 'sent', attempts: 1, status: 200 },
-    { state: 'sent', attempts: 1, status: 200 },
-  ])
-  await listener.stop()
-  t.same((await vault.ask('webhook list')).data, [], 'the end of the listener deletes the webhook')
-})
+t.test(
+  'a listener sends events to an address that the server may not call, with their real signature',
+  async (t) => {
+    const { vault, receiver, createToken } = await open(t)
+    const { listener, attempts, waitFor } = await listenIn(t, vault.control, {
+      to: `${receiver.url}?secret=1`,
+      events: ['token.created'],
+    })
+    t.match(await vault.ask('webhook get', { id: listener.id }), {
+      name: 'coffer webhook listen',
+      url: receiver.url,
+      events: ['token.created'],
+    })
+    await createToken('card-1')
+    await vault.ask('token get', { id: 'card-1' })
+    await createToken('card-2')
+    await waitFor(2)
+    t.match(attempts, [
+      { type: 'token.created', attempt: 1, status: 200, isDelivered: true, retryMs: undefined },
+      { type: 'token.created', isDelivered: true },
+    ])
+    t.same(receiver.types(), ['token.created', 'token.created'], 'the event token.read has no listener')
+    t.equal(receiver.received[0]!.url, '/events?secret=1')
+    t.ok(receiver.received.every((each) => isSigned(each, listener.publicKey)))
+    t.match(receiver.received[0]!.headers, { 'svc-signature-version': 'v1', 'user-agent': 'coffer' })
+    const { data } = await vault.ask('webhook deliveries')
+    t.match(data, [
+      { state: 'sent', attempts: 1, status: 200 },
+      { state: 'sent', attempts: 1, status: 200 },
+    ])
+    await listener.stop()
+    t.same((await vault.ask('webhook list')).data, [], 'the end of the listener deletes the webhook')
+  },
+)
 
 t.test(
-  'an event without a 2xx response is sent again with the same id, at the times of the usual retries',
+  'a listener sends an event again with the same id if the response is not 2xx, at the times of the usual retries',
   async (t) => {
     const { vault, receiver, createToken } = await open(t)
     receiver.state.answer = (response) => {
@@ -139,7 +142,7 @@ t.test('an event that is due is retried even if many older events wait for a lat
     to: receiver.url,
     events: ['token.created', 'token.deleted'],
   })
-  // These events fail often, so their next attempt is 16 s away.
+  // The test lets these events fail so often that their next attempt is 16 s away.
   const MANY = 101
   const reported = async (attempt: number) => {
     const read = async (page: number) => (await vault.ask('webhook deliveries', { page, size: 100 })).data
@@ -163,7 +166,7 @@ t.test('an event that is due is retried even if many older events wait for a lat
   t.match(attempts.at(-1), { type: 'token.deleted', attempt: 2, status: 204 })
 })
 
-t.test('a listener does not fail if nothing listens at its address', async (t) => {
+t.test('a listener continues if no server listens at the address to which it sends events', async (t) => {
   const { vault, createToken } = await open(t)
   const { attempts, waitFor } = await listenIn(t, vault.control, { to: DEAD, events: ['token.created'] })
   await createToken('card-1')
@@ -220,7 +223,7 @@ t.test(
   },
 )
 
-t.test('an error of the receiving function is a failed attempt', async (t) => {
+t.test('if the function that receives an event throws an error, the attempt counts as failed', async (t) => {
   const { vault, createToken } = await open(t)
   const { attempts, waitFor } = await listenIn(t, vault.control, {
     to: () => {
@@ -233,7 +236,7 @@ t.test('an error of the receiving function is a failed attempt', async (t) => {
   t.notMatch(JSON.stringify(await vault.ask('webhook deliveries')), 'secret')
 })
 
-t.test('after a reset, the listener creates its webhook again', async (t) => {
+t.test('after a reset, a listener creates its webhook again', async (t) => {
   const { vault, createToken } = await open(t)
   const { listener, attempts, problems, until } = await listenIn(t, vault.control, {
     events: ['token.created'],
@@ -241,7 +244,7 @@ t.test('after a reset, the listener creates its webhook again', async (t) => {
   await vault.control.reset()
   await until(() => problems.length > 0)
   t.match(problems, [/is gone, for example after a reset/])
-  // The webhook exists when the next request for events is answered.
+  // The listener creates its webhook again when its next request for events is answered.
   while ((await vault.ask('webhook list')).data.length === 0) await new Promise(setImmediate)
   await createToken('card-1')
   await until(() => attempts.length > 0)
@@ -250,7 +253,7 @@ t.test('after a reset, the listener creates its webhook again', async (t) => {
   t.same((await vault.ask('webhook list')).data, [])
 })
 
-t.test('if there are many large events, a listener gets each of them completely', async (t) => {
+t.test('if there are many large events, a listener receives each event completely', async (t) => {
   const { vault } = await open(t)
   const count = 60
   const { attempts, waitFor } = await listenIn(t, vault.control, { events: ['3ds.session.created'] })
@@ -263,7 +266,7 @@ t.test('if there are many large events, a listener gets each of them completely'
 })
 
 t.test(
-  'only the holder of the control key can listen over HTTP, and a redirect is not followed',
+  'only the holder of the control key can listen over HTTP, and a listener does not follow a redirect',
   async (t) => {
     await using server = await startServer()
     const { key } = server.control
@@ -352,16 +355,19 @@ t.test('the webhook of a listener that was killed is deleted after 2 minutes', a
   t.equal(await hooks(), 1, 'the server deletes it too, and keeps the listener that it has seen')
 })
 
-t.test('a server stops although a listener waits, and the listener says so', async (t) => {
-  const server = await startServer()
-  const control = createControl({ url: server.url, key: server.control.key })
-  const { problems, until, listener } = await listenIn(t, control)
-  await server.stop()
-  await until(() => problems.length > 0)
-  t.match(problems, [/The connection to the server is lost|cannot be reached/])
-  await listener.stop()
-  t.match(problems.at(-1), /does not answer, so it deletes the webhook by itself/)
-})
+t.test(
+  'a server stops although a listener waits for events, and the listener reports the lost connection',
+  async (t) => {
+    const server = await startServer()
+    const control = createControl({ url: server.url, key: server.control.key })
+    const { problems, until, listener } = await listenIn(t, control)
+    await server.stop()
+    await until(() => problems.length > 0)
+    t.match(problems, [/The connection to the server is lost|cannot be reached/])
+    await listener.stop()
+    t.match(problems.at(-1), /does not answer, so it deletes the webhook by itself/)
+  },
+)
 
 t.test('coffer webhook listen prints events without control characters, and ends at Ctrl-C', async (t) => {
   const home = await createVaultHome(t)

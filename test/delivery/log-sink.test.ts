@@ -32,7 +32,10 @@ async function open(t: Test) {
   return { ...vault, logged, add }
 }
 
-/** Runs a sink that keeps what it receives. `act` may make an attempt fail, before or after the records were received. */
+/**
+ * Runs a sink that keeps what it receives. The function `act` may make an attempt fail, before or after the sink has
+ * received the records.
+ */
 function run(
   t: Test,
   app: Awaited<ReturnType<typeof openTestVault>>['app'],
@@ -104,22 +107,25 @@ t.test('each record reaches the sink once and in order, also after a restart of 
   t.match(second.sink.status(), { state: 'working', behind: 0, sent: 40, lost: 0 })
 })
 
-t.test('a stop sends the newest records first, but does not wait for a dead sink', async (t) => {
-  const { app, add, logged } = await open(t)
-  const { received, ids, until, stop } = run(t, app)
-  await until(() => received.length > 0)
-  await add(150)
-  await stop()
-  t.same(ids().toReversed(), await logged())
-  const dead = run(t, app, unreachable)
-  await add(1, 150)
-  await dead.until(() => dead.sink.status().failures > 0)
-  await dead.stop()
-  t.equal(dead.received.length, 0)
-})
+t.test(
+  'a server that stops sends the newest records to the sink first, but does not wait for an unreachable sink',
+  async (t) => {
+    const { app, add, logged } = await open(t)
+    const { received, ids, until, stop } = run(t, app)
+    await until(() => received.length > 0)
+    await add(150)
+    await stop()
+    t.same(ids().toReversed(), await logged())
+    const dead = run(t, app, unreachable)
+    await add(1, 150)
+    await dead.until(() => dead.sink.status().failures > 0)
+    await dead.stop()
+    t.equal(dead.received.length, 0)
+  },
+)
 
 t.test(
-  'a sink that was unreachable gets everything later, and two notices report the failure and its end',
+  'a sink that was unreachable gets all records later, and two notices report the failure and its end',
   async (t) => {
     const { app, add, logged } = await open(t)
     await add(120)
@@ -137,7 +143,7 @@ t.test(
   },
 )
 
-t.test('if the answer of the sink is lost, the records are sent again', async (t) => {
+t.test('if the answer of the sink is lost, the server sends the records again', async (t) => {
   const { app, add, logged } = await open(t)
   await add(10)
   const { ids, until } = run(t, app, (attempt, isReceived) => attempt === 1 && isReceived && unreachable())
@@ -187,7 +193,7 @@ t.test('logs.keep deletes no record that the sink has not received', async (t) =
   t.ok((await logged()).length < 64, 'then they are deleted')
 })
 
-t.test('records that were deleted while there was no sink are counted and reported', async (t) => {
+t.test('records that were deleted while the vault had no sink are counted and reported', async (t) => {
   const { app, ask, clock, add } = await open(t)
   await ask('config set', { name: 'logs.keep', value: '30d' })
   await add(100)
@@ -269,52 +275,55 @@ t.test(
   },
 )
 
-t.test('a server that is killed repeatedly loses no record, and sends no secret', async (t) => {
-  const received: string[] = []
-  let answers = 0
-  const port = await listen(t, (request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      received.push(...Buffer.concat(chunks).toString().trimEnd().split('\n'))
-      // The sink drops every second answer. Therefore the test kills the server before it has stored the position of these
-      // records.
-      if (answers++ % 2 === 0) response.destroy()
-      else response.end()
+t.test(
+  'a server that is killed repeatedly loses no log record, and sends no secret to the sink',
+  async (t) => {
+    const received: string[] = []
+    let answers = 0
+    const port = await listen(t, (request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => {
+        received.push(...Buffer.concat(chunks).toString().trimEnd().split('\n'))
+        // The sink drops every second answer. Therefore the server is killed when it has not yet stored the position of
+        // these records.
+        if (answers++ % 2 === 0) response.destroy()
+        else response.end()
+      })
     })
-  })
-  const place = createWorkplace()
-  const { stdout } = await runCommand(place, ['init', '--starter-apps', '-o', 'json'])
-  const { key } = JSON.parse(stdout).applications.private
-  let made = 0
-  for (let round = 0; round < 3; round++) {
-    const { announcement, child, ended } = await startProcess(place, [
-      '--log-sink',
-      `http://127.0.0.1:${port}/`,
-    ])
-    const headers = { 'svc-api-key': key, 'content-type': 'application/json' }
-    const before = received.length
-    for (let each = 0; each < 30; each++) {
-      const body = JSON.stringify({ id: `token-${made}`, type: 'card_number', data: CARD })
-      const answer = await fetch(`${announcement.url}/tokens`, { method: 'POST', headers, body })
-      t.equal(answer.status, 201)
-      made++
+    const place = createWorkplace()
+    const { stdout } = await runCommand(place, ['init', '--starter-apps', '-o', 'json'])
+    const { key } = JSON.parse(stdout).applications.private
+    let made = 0
+    for (let round = 0; round < 3; round++) {
+      const { announcement, child, ended } = await startProcess(place, [
+        '--log-sink',
+        `http://127.0.0.1:${port}/`,
+      ])
+      const headers = { 'svc-api-key': key, 'content-type': 'application/json' }
+      const before = received.length
+      for (let each = 0; each < 30; each++) {
+        const body = JSON.stringify({ id: `token-${made}`, type: 'card_number', data: CARD })
+        const answer = await fetch(`${announcement.url}/tokens`, { method: 'POST', headers, body })
+        t.equal(answer.status, 201)
+        made++
+      }
+      while (received.length === before) await new Promise((resolve) => setTimeout(resolve, 10))
+      child.kill('SIGKILL')
+      await ended
     }
-    while (received.length === before) await new Promise((resolve) => setTimeout(resolve, 10))
-    child.kill('SIGKILL')
-    await ended
-  }
-  const last = await serveFor(t, ['--log-sink', `http://127.0.0.1:${port}/`], place)
-  const isMissing = () => {
-    const ids = new Set(received.map((line) => JSON.parse(line).entity_id))
-    return Array.from({ length: made }, (_, number) => `token-${number}`).some((id) => !ids.has(id))
-  }
-  while (isMissing()) await new Promise((resolve) => setTimeout(resolve, 20))
-  const ready = await (await fetch(`${last.announcement.url}/readyz`)).json()
-  t.match(ready, { log_sink: { state: /^(starting|working|failing)$/, records_behind: Number } })
-  const all = received.join('\n')
-  t.notOk(all.includes(CARD) || all.includes(key))
-})
+    const last = await serveFor(t, ['--log-sink', `http://127.0.0.1:${port}/`], place)
+    const isMissing = () => {
+      const ids = new Set(received.map((line) => JSON.parse(line).entity_id))
+      return Array.from({ length: made }, (_, number) => `token-${number}`).some((id) => !ids.has(id))
+    }
+    while (isMissing()) await new Promise((resolve) => setTimeout(resolve, 20))
+    const ready = await (await fetch(`${last.announcement.url}/readyz`)).json()
+    t.match(ready, { log_sink: { state: /^(starting|working|failing)$/, records_behind: Number } })
+    const all = received.join('\n')
+    t.notOk(all.includes(CARD) || all.includes(key))
+  },
+)
 
 const RECORD: LogRecord = {
   id: '00000000-0000-4000-8000-000000000000',

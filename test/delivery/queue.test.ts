@@ -16,7 +16,7 @@ function defer<T>() {
   return { promise: new Promise<T>((done) => (resolve = done)), resolve: (value: T) => resolve(value) }
 }
 
-/** Opens a vault whose mail goes to a fake mail server. The server answers as the test says. */
+/** Opens a vault whose mail goes to a fake mail server. The mail server answers with the result of `answer`. */
 async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery> => ({ outcome: 'sent' })) {
   const vault = await openTestVault()
   await setSetting(vault.app, 'mail.url', 'smtp://mail.example.com')
@@ -74,10 +74,10 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     faults,
     ask,
     resume,
-    /** For each waiting mail of the first tenant, the ms until it is due. */
+    /** Returns for each waiting mail of the first tenant the time in ms until it is due. */
     waits,
     queue: () => queue,
-    /** Creates an invitation. Resolves after the first attempt to send its mail. */
+    /** Creates an invitation. The promise resolves after the first attempt to send the mail of the invitation. */
     invite: async (email: string) => {
       const { id } = await ask('invite create', { email })
       await queue.settle()
@@ -85,7 +85,7 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     },
     mailOf: (id: string): Promise<OutboxLetter> => ask('invite outbox', { id }),
     mails: async (): Promise<OutboxMail[]> => (await ask('invite outbox', { size: 100 })).data,
-    /** Restarts the process, which loses everything that it had in memory. */
+    /** Simulates a restart of the process: the new queue knows only what is stored. */
     restart: async () => {
       queue = createQueue()
       await resume()
@@ -100,8 +100,8 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
       return waitedMs
     },
     /**
-     * Lets the lease of a mail expire in a shared store. The lease still exists after the process that was sending
-     * the mail has ended.
+     * In a shared store, this function lets the lease of a mail expire. The lease exists even after the process that
+     * was sending the mail has ended.
      */
     outlast() {
       return vault.app.store.isShared ? this.tick() : undefined
@@ -135,7 +135,7 @@ t.test(
 )
 
 t.test(
-  'if the mail server is unreachable, the queue tries again after 30 s, 60 s and 120 s, with one attempt for all waiting mail',
+  'if the mail server is unreachable, the queue retries after 30 s, 60 s and 120 s, with one attempt for all mail',
   async (t) => {
     const vault = await open(t, () => DOWN)
     await vault.resume()
@@ -155,18 +155,15 @@ t.test(
   },
 )
 
-t.test(
-  'a mail to an address that is temporarily refused does not delay mail to other addresses',
-  async (t) => {
-    const vault = await open(t, ({ to }) =>
-      to === 'slow@x.org' ? { outcome: 'postponed', reason: 'not now (450).' } : { outcome: 'sent' },
-    )
-    await vault.resume()
-    for (const email of ['slow@x.org', 'fast@x.org']) await vault.invite(email)
-    t.same(vault.sent, ['fast@x.org'])
-    t.equal((await vault.waits()).length, 1)
-  },
-)
+t.test('mail to an address that is temporarily refused does not delay mail to other addresses', async (t) => {
+  const vault = await open(t, ({ to }) =>
+    to === 'slow@x.org' ? { outcome: 'postponed', reason: 'not now (450).' } : { outcome: 'sent' },
+  )
+  await vault.resume()
+  for (const email of ['slow@x.org', 'fast@x.org']) await vault.invite(email)
+  t.same(vault.sent, ['fast@x.org'])
+  t.equal((await vault.waits()).length, 1)
+})
 
 t.test(
   'a refused mail is not tried again, and sending the invitation again creates a new mail',
@@ -226,20 +223,23 @@ t.test('the result of a mail in progress is stored, even if its link has become 
   }
 })
 
-t.test('attempts end when the link would expire before the next attempt', async (t) => {
-  const vault = await open(t, () => DOWN)
-  await vault.resume()
-  const id = await vault.invite('ada@example.com')
-  let tries = 0
-  for (; (await vault.waits()).length > 0 && tries < 200; tries++) await vault.tick()
-  const mail = await vault.mailOf(id)
-  t.equal(mail.state, 'refused')
-  t.ok(vault.clock.now < Date.parse(mail.link_expires_at!))
-  t.ok(tries > 70 && tries < 90, `there were ${tries} attempts in 72 hours`)
-})
+t.test(
+  'the queue stops its attempts to send a mail if the link of the mail would expire before the next attempt',
+  async (t) => {
+    const vault = await open(t, () => DOWN)
+    await vault.resume()
+    const id = await vault.invite('ada@example.com')
+    let tries = 0
+    for (; (await vault.waits()).length > 0 && tries < 200; tries++) await vault.tick()
+    const mail = await vault.mailOf(id)
+    t.equal(mail.state, 'refused')
+    t.ok(vault.clock.now < Date.parse(mail.link_expires_at!))
+    t.ok(tries > 70 && tries < 90, `there were ${tries} attempts in 72 hours`)
+  },
+)
 
 t.test(
-  'mail of every tenant is delivered after a start, and deleting a tenant deletes its mail',
+  'after a start, mail of every tenant is delivered, and deleting a tenant deletes its mail',
   async (t) => {
     const vault = await open(t)
     const other = await vault.app.owner({ reveal: false, tenant: await vault.createTenant('other') })
@@ -267,7 +267,7 @@ t.test('waiting mail stays in the outbox when the setting of the mail server is 
 })
 
 t.test(
-  'after an internal error a command fails, and a server reports the error and tries again',
+  'after an internal error in the mail queue a command fails, and a server reports the error and tries again',
   async (t) => {
     const fail = () => {
       throw new TypeError('a fault')

@@ -14,7 +14,7 @@ export interface Received {
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>
 
-/** `answer` may leave the request without a response. */
+/** An answer may leave the request without a response. */
 export type Answer = (response: ServerResponse, received: Received) => unknown
 
 export async function startReceiver(answer: Answer = (response) => response.end()) {

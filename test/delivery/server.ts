@@ -1,4 +1,7 @@
-/** A real mail server for tests. It keeps the mail that it receives, and refuses the commands that the test selects. */
+/**
+ * A real mail server for tests. The server keeps the mail that it receives, and refuses the commands that the test
+ * selects.
+ */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
@@ -14,14 +17,19 @@ export interface Received {
 }
 
 export interface MailServerSettings {
-  /** If true, the server speaks TLS from the first byte. Otherwise it offers STARTTLS, unless `isPlain` is true. */
+  /**
+   * If true, the server speaks TLS from the first byte. If false, the server offers STARTTLS, unless `isPlain` is true.
+   */
   secure?: boolean
   isPlain?: boolean
-  /** The account that may send. By default everybody may send. */
+  /** The account that may send mail. By default, everybody may send mail. */
   user?: { name: string; password: string }
-  /** Called for each connection. The server sends its greeting when the promise resolves. */
+  /**
+   * The server calls this function for each connection. The server sends its greeting when the promise of the function
+   * resolves.
+   */
   greet?(): Promise<void>
-  /** The code with which a recipient is refused, or undefined to accept it. */
+  /** Returns the code with which the server refuses a recipient, or undefined to accept the recipient. */
   refuse?(recipient: string): number | undefined
 }
 
@@ -78,7 +86,7 @@ export async function startMailServer(settings: MailServerSettings = {}) {
   return {
     port: (server.server.address() as AddressInfo).port,
     received,
-    /** The password of each login attempt. */
+    /** The passwords of all login attempts. */
     passwords,
     /** Returns the number of connections so far. */
     connections: () => connections,
@@ -99,7 +107,7 @@ export function headerOf({ text }: Received, name: string): string | undefined {
   return line?.slice(name.length + 2)
 }
 
-/** Returns the decoded text of a quoted-printable body. Returns any other body unchanged. */
+/** Returns the decoded text of a quoted-printable body. The function returns any other body unchanged. */
 export function decodeBody({ text }: Received): string {
   return Buffer.from(
     text

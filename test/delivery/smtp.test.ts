@@ -64,16 +64,16 @@ for (const [name, scheme, secure] of [
   })
 }
 
-t.test('a server without a trusted certificate gets no mail and no password', async (t) => {
+t.test('a mail server without a trusted certificate gets no mail and no password', async (t) => {
   const server = await start(t, { secure: true, user: USER })
   const delivery = await openSmtp({ url: urlOf(server, 'smtps'), ca: undefined }).send(MESSAGE)
   t.match(delivery, { outcome: 'unreachable', reason: /certificate is not trusted.*mail\.ca/ })
   t.same([server.passwords, server.received], [[], []])
 })
 
-t.test('without TLS no password leaves this machine', async (t) => {
+t.test('without TLS, the password for mail is sent to no other machine', async (t) => {
   const server = await start(t, { isPlain: true, user: USER })
-  // This spelling of the loopback address does not count as this machine.
+  // Coffer does not recognize this spelling of the loopback address as an address of this machine.
   const url = `smtp://${USER.name}:${USER.password}@[::ffff:127.0.0.1]:${server.port}`
   const delivery = await open(t, url).send(MESSAGE)
   t.match(delivery, { outcome: 'unreachable' })
@@ -81,7 +81,7 @@ t.test('without TLS no password leaves this machine', async (t) => {
 })
 
 t.test(
-  'failures are reported without address and password, and are marked as temporary or permanent',
+  'failures of the mail server are reported without address and password, and are temporary or permanent',
   async (t) => {
     const refused = { 'gone@example.com': 550, 'later@example.com': 450 } as Record<string, number>
     const server = await start(t, { user: USER, refuse: (address) => refused[address] })
@@ -123,7 +123,7 @@ t.test(
   },
 )
 
-/** Starts a server that accepts every command and keeps the commands unchanged. */
+/** Starts a server that accepts every command and keeps the text of each command. */
 async function startRecorder(t: Test): Promise<{ port: number; lines: string[] }> {
   const lines: string[] = []
   const server = createServer((socket) => {
@@ -143,11 +143,14 @@ async function startRecorder(t: Test): Promise<{ port: number; lines: string[] }
   return { port: (server.address() as AddressInfo).port, lines }
 }
 
-t.test('the name of a sender cannot add an address to the header, whatever it contains', async (t) => {
-  const server = await start(t, {})
-  const from = { name: 'Größe, "Co" <eve@evil.example>', address: 'no-reply@example.com' }
-  await open(t, `smtp://localhost:${server.port}`).send({ ...MESSAGE, from })
-  const [mail] = server.received
-  t.equal(mail?.from, 'no-reply@example.com')
-  t.match(headerOf(mail!, 'From'), /^=\?UTF-8\?[QB]\?[^<>]*\?= <no-reply@example\.com>$/i)
-})
+t.test(
+  'the name of a sender cannot add an address to the mail header, whatever the name contains',
+  async (t) => {
+    const server = await start(t, {})
+    const from = { name: 'Größe, "Co" <eve@evil.example>', address: 'no-reply@example.com' }
+    await open(t, `smtp://localhost:${server.port}`).send({ ...MESSAGE, from })
+    const [mail] = server.received
+    t.equal(mail?.from, 'no-reply@example.com')
+    t.match(headerOf(mail!, 'From'), /^=\?UTF-8\?[QB]\?[^<>]*\?= <no-reply@example\.com>$/i)
+  },
+)

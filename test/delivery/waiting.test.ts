@@ -14,11 +14,11 @@ const BLOCKED = 'https://not-allowed.example.com/events'
 const TOKENS = 100
 const EVENTS = ['token.read', 'token.created']
 const MINUTE_MS = 60_000
-/** A destination counts as failing after this many failed attempts in a row. */
+/** Number of failed attempts in a row after which a destination counts as failing. */
 const FAILING_AFTER = 100
 const AT_ONCE = 16
 
-/** Opens a vault as a server does. It may call this machine, and the test advances its clock. */
+/** Opens a vault as a server does. The vault may call this machine, and the test advances the clock of the vault. */
 async function open(t: Test, answer?: Answer) {
   const receiver = await startReceiver(answer)
   const vault = await openTestVault()
@@ -82,7 +82,7 @@ t.test('one request stores its events once, whatever the number of webhooks', as
 })
 
 t.test(
-  '50,000 deliveries to hosts that are not allowed are neither read nor written while they wait',
+  'while 50,000 deliveries wait for a host that is not allowed, they are neither read nor written',
   async (t) => {
     const vault = await open(t)
     const { app, ask, list, addTokens, subscribe, notices, pass, rows } = vault
@@ -126,7 +126,10 @@ t.test(
   },
 )
 
-/** From now on, records the ids of the deliveries and batches that units of work open through a search. */
+/**
+ * After a call of this function, the result records the ids of the deliveries and batches that units of work open
+ * through a search.
+ */
 function watchOpened({ store }: Awaited<ReturnType<typeof openTestVault>>['app']) {
   const opened = { deliveries: [] as string[], batches: [] as string[] }
   for (const name of ['read', 'write'] as const) {
@@ -153,29 +156,32 @@ function watchOpened({ store }: Awaited<ReturnType<typeof openTestVault>>['app']
   return opened
 }
 
-t.test('as soon as the server may call the address, it sends all waiting events, oldest first', async (t) => {
-  const { app, ask, list, addTokens, clock, subscribe, receiver, totalOf } = await open(t)
-  await addTokens(1)
-  const hook = await subscribe(BLOCKED)
-  const lists = 40
-  for (let count = 0; count < lists; count++) {
-    clock.now++
-    await list()
-  }
-  await app.deliveries.settle()
-  t.equal(receiver.received.length, 0)
-  await ask('webhook update', { id: hook.id, name: 'hook', url: receiver.url, events: EVENTS })
-  await receiver.waitFor(lists)
-  await app.deliveries.settle()
-  const times = receiver.received.map(({ body }) => Date.parse(body.event.timestamp as string))
-  t.equal(new Set(times).size, lists)
-  const first = Math.min(...times)
-  // 16 deliveries are in progress at the same time, and they may arrive in any order.
-  for (const [at, time] of times.entries())
-    t.ok(time - first < at + AT_ONCE, `delivery ${at} is one of the oldest`)
-  t.equal(await totalOf({ state: 'sent' }), lists)
-  t.equal((await ask('webhook get', { id: hook.id })).destination, undefined)
-})
+t.test(
+  'as soon as the server may call the address of a webhook, it sends all waiting events, oldest first',
+  async (t) => {
+    const { app, ask, list, addTokens, clock, subscribe, receiver, totalOf } = await open(t)
+    await addTokens(1)
+    const hook = await subscribe(BLOCKED)
+    const lists = 40
+    for (let count = 0; count < lists; count++) {
+      clock.now++
+      await list()
+    }
+    await app.deliveries.settle()
+    t.equal(receiver.received.length, 0)
+    await ask('webhook update', { id: hook.id, name: 'hook', url: receiver.url, events: EVENTS })
+    await receiver.waitFor(lists)
+    await app.deliveries.settle()
+    const times = receiver.received.map(({ body }) => Date.parse(body.event.timestamp as string))
+    t.equal(new Set(times).size, lists)
+    const first = Math.min(...times)
+    // The server sends 16 deliveries at the same time, and they may arrive in any order.
+    for (const [at, time] of times.entries())
+      t.ok(time - first < at + AT_ONCE, `delivery ${at} is one of the oldest`)
+    t.equal(await totalOf({ state: 'sent' }), lists)
+    t.equal((await ask('webhook get', { id: hook.id })).destination, undefined)
+  },
+)
 
 t.test(
   'if more events wait than the limit allows, the oldest events are dropped, and a notice reports this',
@@ -219,7 +225,7 @@ t.test(
 )
 
 t.test(
-  'after many failures in a row, events are tried one at a time until one of them is received',
+  'after many failures in a row, a webhook gets one event at a time until it has received one event',
   async (t) => {
     const vault = await open(t, (response) => response.writeHead(500).end())
     const { app, ask, list, addTokens, subscribe, receiver, notices, pass, totalOf } = vault
@@ -252,7 +258,7 @@ t.test(
   },
 )
 
-t.test('the number of deliveries that wait for a retry is limited too', async (t) => {
+t.test('the number of deliveries that wait for a retry is limited', async (t) => {
   const { app, ask, list, addTokens, clock, number, subscribe, notices } = await open(t)
   await addTokens()
   const { id, tenant_id } = await subscribe(BLOCKED)
@@ -322,7 +328,7 @@ t.test('deliveries that an older version stored are sent', async (t) => {
 })
 
 t.test(
-  'a batch without events left to send is removed, and a batch with waiting events is kept',
+  'a batch of events is removed when no event is left to send, and is kept while events wait',
   async (t) => {
     const { app, list, addTokens, subscribe, receiver, rows, pass, totalOf } = await open(t)
     await addTokens(3)

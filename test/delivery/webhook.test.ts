@@ -16,10 +16,13 @@ const SECRETS = {
 }
 const PAUSES_S = [1, 4, 16, 64, 256, 1024, 2400, 2400, 2400]
 const NOW = '2030-01-15T12:00:00.000+00:00'
-/** A busy machine may need this long. The wait ends as soon as the expected event arrives. */
+/**
+ * The time limit for the wait for an event, because a busy machine can need a minute. The wait ends as soon as the
+ * expected event arrives.
+ */
 const LONG = '1m'
 
-/** Opens a vault with a clock that stands still. Its webhooks may call this machine. */
+/** Opens a vault with a clock that stands still. The webhooks of the vault may call this machine. */
 async function open(t: Test, events: readonly string[], answer?: Answer) {
   const receiver = await startReceiver(answer)
   const vault = await openTestVault({ allowNet: ['127.0.0.1'] })
@@ -183,7 +186,7 @@ t.test('all events have the documented content and contain no secret', async (t)
   )
 })
 
-t.test('the expiry of a token sends an event', async (t) => {
+t.test('when a token expires, the vault sends an event', async (t) => {
   const { vault, receiver } = await open(t, ['token.expired'])
   const expires_at = '2030-01-15T13:00:00Z'
   await vault.ask('token create', { id: 'short', type: 'token', data: 'x', expires_at })
@@ -193,7 +196,7 @@ t.test('the expiry of a token sends an event', async (t) => {
   })
 })
 
-t.test('the expiry of an old key after its grace time sends an event', async (t) => {
+t.test('when an old key expires after its grace time, the vault sends an event', async (t) => {
   const { vault, receiver } = await open(t, ['application.key.deleted'])
   const draft = { name: 'shop', type: 'private', permissions: ['token:read'] } as const
   const { id, keys } = await vault.ask('app create', draft)
@@ -208,7 +211,7 @@ t.test('the expiry of an old key after its grace time sends an event', async (t)
 })
 
 t.test(
-  'attempts follow the clock with growing pauses, and after the last attempt the webhook is disabled',
+  'attempts to send an event follow the clock with growing pauses, and the last failure disables the webhook',
   async (t) => {
     const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], failing)
     await createCard(vault)
@@ -262,23 +265,26 @@ t.test('events that wait when a webhook is disabled are not sent after it is ena
   t.match(await deliveries(), [{ state: 'dropped' }])
 })
 
-t.test('a silent server times out after 10 s and delays no other event', async (t) => {
-  const { vault, receiver, deliveries } = await open(t, ['token.created'], () => {})
-  const began = performance.now()
-  await createCard(vault, 'one')
-  await receiver.waitFor(1)
-  await createCard(vault, 'two')
-  await receiver.waitFor(2)
-  t.ok(
-    performance.now() - began < 5_000,
-    'the second event is sent while the first event waits for its answer',
-  )
-  await vault.control.webhooks({ timeout: LONG, count: 2 })
-  t.match(await deliveries(), [{ failure: 'There was no answer within 10 s.' }, { failure: String }])
-  t.ok(performance.now() - began > 9_900)
-})
+t.test(
+  'a webhook receiver that does not answer times out after 10 s and delays no other event',
+  async (t) => {
+    const { vault, receiver, deliveries } = await open(t, ['token.created'], () => {})
+    const began = performance.now()
+    await createCard(vault, 'one')
+    await receiver.waitFor(1)
+    await createCard(vault, 'two')
+    await receiver.waitFor(2)
+    t.ok(
+      performance.now() - began < 5_000,
+      'the second event is sent while the first event waits for its answer',
+    )
+    await vault.control.webhooks({ timeout: LONG, count: 2 })
+    t.match(await deliveries(), [{ failure: 'There was no answer within 10 s.' }, { failure: String }])
+    t.ok(performance.now() - began > 9_900)
+  },
+)
 
-t.test('a redirect is not followed, and a missing answer is a failure', async (t) => {
+t.test('a webhook does not follow a redirect, and a missing answer counts as a failure', async (t) => {
   const elsewhere = await startReceiver()
   t.teardown(() => elsewhere.close())
   const { vault, receiver, deliveries } = await open(t, ['token.created'], (response) =>
@@ -296,7 +302,7 @@ t.test('a redirect is not followed, and a missing answer is a failure', async (t
   t.notOk('status' in delivery!)
 })
 
-t.test('nothing is sent to a host that is not allowed, or to the server itself', async (t) => {
+t.test('no event is sent to a host that is not allowed, or to the server itself', async (t) => {
   const receiver = await startReceiver()
   const server = await startServer({ allowNet: ['localhost'] })
   t.teardown(async () => {
@@ -335,7 +341,7 @@ t.test('deleting a webhook deletes its deliveries', async (t) => {
   t.equal(receiver.received.length, length)
 })
 
-t.test('deliveries are kept for 24 hours', async (t) => {
+t.test('the deliveries of a webhook are kept for 24 hours', async (t) => {
   const { vault, deliveries } = await open(t, ['token.created'])
   await createCard(vault)
   await vault.control.webhooks({ timeout: LONG })
@@ -345,7 +351,7 @@ t.test('deliveries are kept for 24 hours', async (t) => {
   t.strictSame(await deliveries(), [])
 })
 
-t.test('a fork sends its own events, signed with the key of its server', async (t) => {
+t.test('a fork sends its own events, and signs them with the key of its server', async (t) => {
   const { vault, receiver } = await open(t, ['token.created'])
   const fork = await vault.control.fork()
   t.strictSame((await fork.ask('webhook list')).data, [], 'the fork begins with the webhooks of the vault')
@@ -357,7 +363,7 @@ t.test('a fork sends its own events, signed with the key of its server', async (
   t.equal(receiver.received[0]!.body.event.tenant_id, fork.tenant.id)
 })
 
-t.test('with a clock that moves in real time, a retry is made, but not before it is due', async (t) => {
+t.test('if the clock moves in real time, an event is retried, but not before the retry is due', async (t) => {
   let refused = 0
   const { vault, receiver } = await open(t, ['token.created'], (response) =>
     response.writeHead(refused++ === 0 ? 500 : 200).end(),

@@ -2,7 +2,7 @@
 import { withoutStyle } from '../cli/fake-process.js'
 import type { Printed } from './document.js'
 
-/** Sizes in px and times in ms. */
+/** Sizes in px. */
 const [COLUMN, ROW, MARGIN, TITLE] = [8.43, 20, 18, 30]
 const [COMMAND_MS, OUTPUT_MS] = [1200, 500]
 /** For each code of an escape sequence, the start and the end of its style. */

@@ -1,10 +1,10 @@
 /**
- * Runs the snippets of a Markdown document as its reader would: all `sh` blocks in order in one shell on a terminal,
- * in a new home, and all `js` blocks as one module after them. A `text` block after an `sh` block is the expected
- * output. Comments that a reader does not see give directions, each directly before a block or alone: `<!-- sh … -->`
- * has commands that run without being shown, and `<!-- js … -->` code for the module. `<!-- vitest -->` marks the
- * block as a file of tests, and `<!-- vitest setup -->` as a file for `globalSetup`. `<!-- not run: REASON -->` says
- * that commands are only parsed.
+ * Runs the snippets of a Markdown document as its reader would: all `sh` blocks in order in one shell on a terminal, in
+ * a new home, and all `js` blocks as one module after them. A `text` block after an `sh` block is the expected output.
+ * HTML comments give directions to the test, each directly before a block or alone: `<!-- sh … -->` has commands that
+ * run without being shown, and `<!-- js … -->` has code for the module. The comment `<!-- vitest -->` marks the block
+ * as a file of tests, and `<!-- vitest setup -->` marks it as a file for `globalSetup`. The comment `<!-- not run:
+ * REASON -->` says that the commands of the block are only parsed.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -17,20 +17,20 @@ export interface Block {
   code: string
   /** The number of the line in the document, counted from 1. */
   line: number
-  /** `vitest`, `vitest setup`, or `not run: REASON`. */
+  /** The direction before the block: `vitest`, `vitest setup`, or `not run: REASON`. */
   directive?: string
   isHidden: boolean
-  /** The text block that follows. It is the expected output of the commands. */
+  /** The text block that follows this block. The text block is the expected output of the commands. */
   output?: string
 }
 
 export const ROOT = new URL('../../../', import.meta.url).pathname
-/** The port that the documents show. The test replaces it by a free port. */
+/** The port that the documents show. The test replaces this port by a free port. */
 const SHOWN_PORT = '4010'
 const BLOCK =
   /^<!-- (?<hidden>sh|js)\n(?<commands>.*?)^-->$|(?:^<!-- (?<directive>vitest(?: setup)?|not run: [^\n]+) -->\n+)?^```(?<language>\w+)\n(?<code>.*?)^```$/gms
 const MARK = '\u001e'
-/** Patterns of output that differs each time. They are replaced in this order. */
+/** Patterns of output that differs in each run. The test replaces the patterns in this order. */
 const CHANGING = [
   /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
   /[\da-f]{32}/g,
@@ -65,7 +65,7 @@ export function parseBlocks(text: string): Block[] {
   return blocks
 }
 
-/** Returns the lines without blank lines. Everything that differs each time is replaced. */
+/** Returns the lines without blank lines. The function also replaces everything that differs in each run. */
 export function settle(text: string): string[] {
   const same = CHANGING.reduce((left, pattern) => left.replace(pattern, '#'), text)
   return same.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trimEnd()]))
@@ -80,7 +80,7 @@ export function isShown(shown: string, printed: string): boolean {
 
 export interface Printed {
   block: Block
-  /** The output. It has escape sequences if the terminal has colours. */
+  /** The output. The text has escape sequences if the terminal has colours. */
   text: string
   code: number
 }
@@ -94,12 +94,15 @@ export async function findPort(): Promise<string> {
   return String(port)
 }
 
-/** Splits a block into its commands. Each command becomes a block of its own. */
+/** Splits a block into its commands. Each command becomes a separate block. */
 export function splitCommands({ code, output: _, ...block }: Block): Block[] {
   return code.split(/(?<!\\)\n/).flatMap((line) => (line === '' ? [] : [{ ...block, code: `${line}\n` }]))
 }
 
-/** Returns the script of a block. A server that is alone in its block runs in the background during the next blocks. */
+/**
+ * Returns the script of a block. If the block has only the command of a server, the server runs in the background
+ * during the next blocks.
+ */
 function toScript(code: string): string {
   const line = code.trim()
   if (!/^coffer serve\b[^\n]*$/.test(line) || line.endsWith('&')) return code
@@ -119,7 +122,7 @@ export async function runShell(
 ): Promise<Printed[]> {
   const home = join(place, 'shop')
   mkdirSync(home)
-  // Adds the port to the command of a server, unless the command has a port.
+  // Adds the port to the command of a server, unless the command already has a port.
   const start = `coffer() { [ "$1" = serve ] && shift && set -- serve --port ${port} "$@"; command coffer "$@"; }\n`
   const parts = blocks.map(
     ({ code }) => `${toScript(code.replaceAll(SHOWN_PORT, port))}printf '${MARK}%s${MARK}' $?\n`,

@@ -1,6 +1,6 @@
 /**
- * Runs every snippet of README and `docs/`, and compares its output with the document. With `TAP_SNAPSHOT=1`, it writes
- * the output into the documents instead, and draws `docs/terminal.svg`.
+ * Runs every snippet of README and `docs/`, and compares its output with the document. With `TAP_SNAPSHOT=1`, this file
+ * writes the output into the documents instead, and draws `docs/terminal.svg`.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -36,13 +36,13 @@ const CAST = 'docs/terminal.svg'
 /** Links to files that are in the repository and not in the package. */
 const REPOSITORY = /^https:\/\/github\.com\/coffer-vault\/coffer\/(tree|blob|raw)\/main\//
 /**
- * The snippets for the vendor's clients. This file leaves them out, because `test/http/guide.test.ts` compares and
- * runs them.
+ * The snippets for the vendor's clients. This file leaves these snippets out, because `test/http/guide.test.ts`
+ * compares and runs them.
  */
 const CLIENTS = new Set(readClients().map(({ code }) => `${code.join('\n')}\n`))
 /**
- * Reason to skip tests. They need the program `script` of util-linux, and on other systems `script` is a different
- * program.
+ * The reason to skip the tests, or false. The tests need the program `script` of util-linux, and on other systems
+ * `script` is a different program.
  */
 const skip =
   process.platform === 'linux' && isInstalled('script') ? false : 'script of util-linux is not installed'
@@ -84,7 +84,7 @@ for (const { name, text, blocks } of all)
     if (updated !== text) writeFileSync(`${ROOT}${name}`, updated)
   })
 
-t.test('commands that are not run have names and flags that exist', async (t) => {
+t.test('a command in a document that is not run has only names and flags that exist', async (t) => {
   for (const { name, blocks } of all)
     for (const { code, directive, language } of blocks) {
       if (!directive?.startsWith('not run') || language !== 'sh') continue

@@ -1,4 +1,7 @@
-/** Runs each suite of docs/languages.md if this machine has its language. The other suites are not run. */
+/**
+ * Runs each suite of docs/languages.md if this machine has its language. If the machine does not have the language of a
+ * suite, the suite is not run.
+ */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,7 +32,7 @@ const ASK = 'import pytest, sys; print(sys.executable)'
 const python = spawnSync('python3', ['-c', ASK], { encoding: 'utf8' }).stdout?.trim() ?? ''
 
 t.test(
-  'the suite for pytest passes',
+  'the suite for pytest in docs/languages.md passes',
   { skip: python === '' && 'python3 or pytest is not installed' },
   async (t) => {
     const [conftest = '', tests = ''] = codeOf('python')
@@ -46,7 +49,7 @@ const [, version = '0'] =
 const hasJava = Number(version) >= 17
 
 t.test(
-  'the program for Java passes',
+  'the program for Java in docs/languages.md passes',
   { skip: !hasJava && 'Java 17 or newer is not installed' },
   async (t) => {
     const folder = prepare({ 'CofferTest.java': codeOf('java')[0]! })

@@ -4,7 +4,7 @@ import t from 'tap'
 import { passAnswerHeaders, passHeaders, readCodeAnswer } from '../../src/domain/proxy/code-answer.js'
 import { collectBytes } from '../../src/domain/proxy/collect-bytes.js'
 
-/** Returns the response, or the error if there is one. */
+/** Returns the response that the code gave, or the error if the code gave an invalid response. */
 function read(given: unknown): unknown {
   try {
     return readCodeAnswer(given, 'SVC')
@@ -13,39 +13,42 @@ function read(given: unknown): unknown {
   }
 }
 
-t.test('a response of code is read unchanged', async (t) => {
-  const cases: [unknown, unknown][] = [
-    [{}, { statusCode: 200, headers: {} }],
-    [
-      { statusCode: 402, headers: { 'X-A': ' b ' }, body: { c: 1 } },
-      { statusCode: 402, headers: { 'x-a': 'b' }, body: { c: 1 } },
-    ],
-    [
-      { statusCode: null, headers: null, body: null },
-      { statusCode: 200, headers: {}, body: null },
-    ],
-    [
-      { statusCode: 599, body: 'x', more: 1 },
-      { statusCode: 599, headers: {}, body: 'x' },
-    ],
-    [5, 'res must be an object'],
-    [[], 'res must be an object'],
-    ...[199, 600, 200.5, '200', true].map((statusCode): [unknown, unknown] => [
-      { statusCode },
-      'res.statusCode must be an integer from 200 to 599',
-    ]),
-    [{ headers: [] }, 'res.headers must be an object'],
-    [{ headers: { 'a b': 'c' } }, 'res.headers has a name that no header can have'],
-    [{ headers: { '': 'c' } }, 'res.headers has a name that no header can have'],
-    [{ headers: { a: 5, b: true } }, { statusCode: 200, headers: { a: '5', b: 'true' } }],
-    ...[null, ['b'], 'b\r\nc: d', 'b\0', '€'].map((value): [unknown, unknown] => [
-      { headers: { a: value } },
-      'res.headers.a must be text without line breaks, in Latin-1',
-    ]),
-    [{ headers: { a: 'x'.repeat(8192) } }, 'res.headers must have at most 8192 characters'],
-  ]
-  for (const [given, expected] of cases) t.same(read(given), expected, JSON.stringify(given)?.slice(0, 60))
-})
+t.test(
+  'the status, headers and body of a response of code are read, and names of headers become lower case',
+  async (t) => {
+    const cases: [unknown, unknown][] = [
+      [{}, { statusCode: 200, headers: {} }],
+      [
+        { statusCode: 402, headers: { 'X-A': ' b ' }, body: { c: 1 } },
+        { statusCode: 402, headers: { 'x-a': 'b' }, body: { c: 1 } },
+      ],
+      [
+        { statusCode: null, headers: null, body: null },
+        { statusCode: 200, headers: {}, body: null },
+      ],
+      [
+        { statusCode: 599, body: 'x', more: 1 },
+        { statusCode: 599, headers: {}, body: 'x' },
+      ],
+      [5, 'res must be an object'],
+      [[], 'res must be an object'],
+      ...[199, 600, 200.5, '200', true].map((statusCode): [unknown, unknown] => [
+        { statusCode },
+        'res.statusCode must be an integer from 200 to 599',
+      ]),
+      [{ headers: [] }, 'res.headers must be an object'],
+      [{ headers: { 'a b': 'c' } }, 'res.headers has a name that no header can have'],
+      [{ headers: { '': 'c' } }, 'res.headers has a name that no header can have'],
+      [{ headers: { a: 5, b: true } }, { statusCode: 200, headers: { a: '5', b: 'true' } }],
+      ...[null, ['b'], 'b\r\nc: d', 'b\0', '€'].map((value): [unknown, unknown] => [
+        { headers: { a: value } },
+        'res.headers.a must be text without line breaks, in Latin-1',
+      ]),
+      [{ headers: { a: 'x'.repeat(8192) } }, 'res.headers must have at most 8192 characters'],
+    ]
+    for (const [given, expected] of cases) t.same(read(given), expected, JSON.stringify(given)?.slice(0, 60))
+  },
+)
 
 const DROPPED = [
   ...'Connection Keep-Alive Proxy-Authenticate Proxy-Authorization Proxy-Connection TE Trailer'.split(' '),
@@ -72,7 +75,7 @@ t.test('headers that code may not set are removed, however they are spelled', as
   )
 })
 
-t.test('every accepted response of code can be sent', async (t) => {
+t.test('every response of code that is accepted can be sent', async (t) => {
   const name = fc.oneof(
     fc.string(),
     fc.constantFrom(...DROPPED, ...OF_SERVER, 'x-a', '__proto__', 'Content-Type'),
@@ -99,7 +102,7 @@ t.test('every accepted response of code can be sent', async (t) => {
   )
 })
 
-t.test('a body is read up to the limit, and a longer body is not read to its end', async (t) => {
+t.test('a response body is read up to the limit, and a longer body is not read to its end', async (t) => {
   const pieces = [Buffer.from('ab'), Buffer.from('c'), Buffer.from('d')]
   const read: string[] = []
   async function* give() {

@@ -25,7 +25,7 @@ const table: { scope: NonNullable<Row['scope']>; rows: Row[] } = JSON.parse(
   readFileSync(new URL('../../../fixtures/expressions.json', import.meta.url), 'utf8'),
 )
 
-/** Returns a counter as random bytes, so that the bytes differ from each other and are the same in every run. */
+/** Returns random bytes that count up, so that the bytes differ from each other and are the same in every run. */
 function countingRandom() {
   let next = 0
   return { bytes: (count: number) => Uint8Array.from({ length: count }, () => next++ % 256) }
@@ -62,7 +62,7 @@ t.test('every row of the expression table is correct', async (t) => {
   }
 })
 
-t.test('the table covers every filter', async (t) => {
+t.test('the table of expressions contains every filter', async (t) => {
   const used = table.rows.map(({ expression }) => expression).join(' ')
   for (const name of FILTERS.keys()) t.match(used, new RegExp(`\\| ${name}\\b`), name)
 })
@@ -79,14 +79,17 @@ t.test('an expression has at most 400 characters, counted in code points', async
   t.equal(detokenization.render({ tokens: new Map([['token:abc', { data: 1 }]]) }), `${'x'.repeat(500)}1`)
 })
 
-t.test('rendering does not change the data and shares no object with it', async (t) => {
-  const expressions = new Expressions(countingRandom(), computeHmac)
-  const data = { list: [{ n: 2 }, { n: 1 }] }
-  const rendered = (await expressions.compile('{{ data }}', 'mask')).render({ data }) as typeof data
-  rendered.list[0]!.n = 9
-  ;(await expressions.compile("{{ data.list | sort: 'n' | reverse }}", 'mask')).render({ data })
-  t.strictSame(data, { list: [{ n: 2 }, { n: 1 }] })
-})
+t.test(
+  'rendering an expression does not change the data, and the result shares no object with the data',
+  async (t) => {
+    const expressions = new Expressions(countingRandom(), computeHmac)
+    const data = { list: [{ n: 2 }, { n: 1 }] }
+    const rendered = (await expressions.compile('{{ data }}', 'mask')).render({ data }) as typeof data
+    rendered.list[0]!.n = 9
+    ;(await expressions.compile("{{ data.list | sort: 'n' | reverse }}", 'mask')).render({ data })
+    t.strictSame(data, { list: [{ n: 2 }, { n: 1 }] })
+  },
+)
 
 t.test(
   'reveal_last shows at most the requested number of characters, and keeps the length and the hyphens',
@@ -127,7 +130,7 @@ t.test('card_mask and alias_card show the requested digits and no other digits o
           data,
         }) as string
       const masked = await render('card_mask', 'mask')
-      // The random digits are always 0 here, so every digit that is not 0 comes from the number.
+      // The random digits of this test are always 0, so every digit that is not 0 comes from the number.
       const alias = await render('alias_card', 'id').catch(() => undefined)
       const isRefused = digits.length < Math.max(1, first + last)
       const expected = digits.length > first + last ? shown : ''
@@ -190,7 +193,7 @@ t.test('the work of an expression is limited by counting steps and not by time',
   t.match(await refusal(renderAgain), /^too_much_work/, 'several renderings share one budget')
 })
 
-t.test('a refusal shows no part of the data', async (t) => {
+t.test('the error of a refused expression shows no part of the data', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
   for (const { expression, use, error } of table.rows.filter((row) => row.error !== undefined)) {
     t.notMatch(error, /Sensitive|123-45|4242424242424242|3622/, expression)

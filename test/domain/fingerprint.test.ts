@@ -4,7 +4,7 @@ import { base58 } from '../../src/domain/text/base58.js'
 
 const hex = (text: string) => Uint8Array.from(Buffer.from(text, 'hex'))
 
-t.test('base58 encodes the bytes of published examples to their published texts', async (t) => {
+t.test('base58 encodes the bytes of published examples to the published texts', async (t) => {
   // The examples are from draft-msporny-base58 and from Bitcoin Core's base58_encode_decode.json.
   const table: [bytes: Uint8Array, text: string][] = [
     [
@@ -18,19 +18,25 @@ t.test('base58 encodes the bytes of published examples to their published texts'
   for (const [bytes, text] of table) t.equal(base58(bytes), text)
 })
 
-t.test('with padding, 32 bytes become 43 or 44 characters, and 16 bytes become 22', async (t) => {
-  t.equal(base58(new Uint8Array(32), 43), '1'.repeat(43))
-  t.equal(base58(new Uint8Array(32).fill(255), 43).length, 44)
-  t.equal(base58(hex(`00${'01'.repeat(31)}`), 43).length, 43)
-  fc.assert(
-    fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) =>
-      /^\w{43,44}$/.test(base58(bytes, 43)),
-    ),
-  )
-  fc.assert(
-    fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), (bytes) => base58(bytes, 22).length === 22),
-  )
-})
+t.test(
+  'padded base58 of 32 bytes has 43 or 44 characters, and padded base58 of 16 bytes has 22 characters',
+  async (t) => {
+    t.equal(base58(new Uint8Array(32), 43), '1'.repeat(43))
+    t.equal(base58(new Uint8Array(32).fill(255), 43).length, 44)
+    t.equal(base58(hex(`00${'01'.repeat(31)}`), 43).length, 43)
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) =>
+        /^\w{43,44}$/.test(base58(bytes, 43)),
+      ),
+    )
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ minLength: 16, maxLength: 16 }),
+        (bytes) => base58(bytes, 22).length === 22,
+      ),
+    )
+  },
+)
 
 t.test('a base58 text can be decoded to the original bytes, including leading zeros', async (t) => {
   const alphabet = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'

@@ -24,7 +24,7 @@ t.test(
   },
 )
 
-t.test('the secret of a link is found in the text that people paste', async (t) => {
+t.test('the secret of a link is found in a text that people paste', async (t) => {
   const link = formatLink('https://vault.example.com', SECRET)
   t.equal(link, `https://vault.example.com/invitations/accept?token=${SECRET}`)
   t.equal(readLink(link), SECRET)
@@ -37,7 +37,7 @@ t.test('the secret of a link is found in the text that people paste', async (t) 
 
 t.test('a text is accepted as a secret only if it is the encoding of 32 bytes', async (t) => {
   t.ok(isLinkSecret(SECRET))
-  // The last of the 43 characters encodes four bits. If more bits were accepted, two texts would mean the same secret.
+  // The last of the 43 characters encodes four bits. If it encoded more bits, two texts would mean the same secret.
   for (const text of [`${SECRET}=`, SECRET.replace(/^./, '+'), `${SECRET.slice(0, -1)}B`])
     t.notOk(isLinkSecret(text), text)
 })
@@ -72,7 +72,7 @@ const FACTS = {
 }
 
 t.test(
-  'the letter says in text and in HTML who invites whom, which link to open and until when',
+  'the mail of an invitation says in text and in HTML who invites whom, which link to open, and until when',
   async (t) => {
     const letter = composeLetter(FACTS)
     for (const text of [letter.text, letter.html]) {
