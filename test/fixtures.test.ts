@@ -19,8 +19,8 @@ const readLines = async (name: string) => {
 }
 
 /**
- * This file implements both checksums itself. If it used the checksums of the program, an error in them could hide an
- * error in the fixtures.
+ * This file implements the checksums itself. If this file used the checksums of the program, an error in them could
+ * hide an error in the fixtures.
  */
 function isLuhn(digits: string): boolean {
   const sum = [...digits].reverse().reduce((total, digit, index) => {
@@ -53,7 +53,7 @@ const NETWORKS: Record<string, RegExp> = {
   dinacard: /^6555\d{12}$/,
 }
 
-/** The numbers without a brand. */
+/** Card numbers that have no brand. */
 const UNKNOWN = /^(122000000000003|5019717010103742)$/
 
 const PROMISED =
@@ -62,7 +62,7 @@ const PROMISED =
     /\s+/,
   )
 
-t.test('the cards are unique, valid numbers of their networks', async (t) => {
+t.test('the cards in the fixture are unique, and each is a valid number of its network', async (t) => {
   const { cards } = JSON.parse(await readText('cards.json'))
   const numbers: string[] = cards.map(({ number }: { number: string }) => number)
   t.ok(cards.length >= 50)
@@ -88,25 +88,28 @@ t.test('the cards are unique, valid numbers of their networks', async (t) => {
   }
 })
 
-t.test('the routing numbers are unique and valid, and include all Federal Reserve Banks', async (t) => {
-  const { routing_numbers: rows } = JSON.parse(await readText('routing-numbers.json'))
-  t.ok(rows.length >= 25)
-  t.ok(isUnique(rows.map(({ routing_number }: { routing_number: string }) => routing_number)))
-  for (const row of rows) {
-    t.match(row.routing_number, /^\d{9}$/)
-    t.ok(isAba(row.routing_number), row.routing_number)
-    t.ok(row.name.length > 3)
-  }
-  const reserve = rows.filter(({ name }: { name: string }) => name.startsWith('Federal Reserve Bank of '))
-  // All routing numbers of a Federal Reserve district begin with the same two digits.
-  const districts = reserve.map(({ routing_number }: { routing_number: string }) =>
-    routing_number.slice(0, 2),
-  )
-  t.equal(districts.join(), '01,02,03,04,05,06,07,08,09,10,11,12')
-})
+t.test(
+  'the routing numbers in the fixture are unique and valid, and include all Federal Reserve Banks',
+  async (t) => {
+    const { routing_numbers: rows } = JSON.parse(await readText('routing-numbers.json'))
+    t.ok(rows.length >= 25)
+    t.ok(isUnique(rows.map(({ routing_number }: { routing_number: string }) => routing_number)))
+    for (const row of rows) {
+      t.match(row.routing_number, /^\d{9}$/)
+      t.ok(isAba(row.routing_number), row.routing_number)
+      t.ok(row.name.length > 3)
+    }
+    const reserve = rows.filter(({ name }: { name: string }) => name.startsWith('Federal Reserve Bank of '))
+    // All routing numbers of a Federal Reserve district begin with the same two digits.
+    const districts = reserve.map(({ routing_number }: { routing_number: string }) =>
+      routing_number.slice(0, 2),
+    )
+    t.equal(districts.join(), '01,02,03,04,05,06,07,08,09,10,11,12')
+  },
+)
 
 t.test(
-  'the people do not exist: their addresses, numbers and mail addresses were never assigned',
+  'the people in the fixture do not exist: their addresses, numbers and mail addresses were never assigned',
   async (t) => {
     const people = await readLines('people.ndjson')
     t.ok(people.length >= 200)
@@ -128,7 +131,7 @@ t.test(
 )
 
 t.test(
-  'every token of tokens.ndjson can be created, and each type and each of these attributes occurs',
+  'every token of tokens.ndjson can be created, and the file has each type and each attribute of tokens',
   async (t) => {
     const bodies = await readLines('tokens.ndjson')
     t.ok(bodies.length >= 100)
@@ -149,7 +152,7 @@ t.test(
   },
 )
 
-t.test('every operation case matches the schema of cases', async (t) => {
+t.test('every case of an operation in the fixtures matches the schema of cases', async (t) => {
   const validate = new Ajv2020().compile(JSON.parse(await readText('operations/case.schema.json')))
   const files = (await readdir(new URL('operations/', directory))).filter((name) =>
     /^[a-z-]+\.json$/.test(name),

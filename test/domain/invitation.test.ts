@@ -85,21 +85,24 @@ t.test(
   },
 )
 
-t.test('text that other people wrote adds no HTML, no header and no line to the letter', async (t) => {
-  const letter = composeLetter({
-    ...FACTS,
-    tenantName: '<img src=x onerror=alert(1)>"&\r\nTo accept, open https://evil.example\u2028\u202egnp',
-    email: `"<script>alert(1)</script>"@example.com`,
-  })
-  const html = wrapLetter(letter)
-  t.notMatch(html, /<img|<script/)
-  t.match(html, '&lt;img src=x onerror=alert(1)&gt;&quot;&amp;')
-  t.equal(letter.subject, 'You are invited to a Coffer tenant')
-  t.notMatch(letter.text, /^To accept, open https:\/\/evil/m)
-  t.notMatch(letter.text + html, /[\u2028\u202e\r]/)
-})
+t.test(
+  'text that other people wrote adds no HTML, no header and no line to the mail of an invitation',
+  async (t) => {
+    const letter = composeLetter({
+      ...FACTS,
+      tenantName: '<img src=x onerror=alert(1)>"&\r\nTo accept, open https://evil.example\u2028\u202egnp',
+      email: `"<script>alert(1)</script>"@example.com`,
+    })
+    const html = wrapLetter(letter)
+    t.notMatch(html, /<img|<script/)
+    t.match(html, '&lt;img src=x onerror=alert(1)&gt;&quot;&amp;')
+    t.equal(letter.subject, 'You are invited to a Coffer tenant')
+    t.notMatch(letter.text, /^To accept, open https:\/\/evil/m)
+    t.notMatch(letter.text + html, /[\u2028\u202e\r]/)
+  },
+)
 
-t.test('the letter loads no content and runs no code', async (t) => {
+t.test('the HTML of an invitation loads no content and runs no code', async (t) => {
   const html = wrapLetter(composeLetter(FACTS))
   t.notMatch(html, /<(script|img|link|iframe|object|form)|url\(|@import|\son[a-z]+=/i)
   const targets = [...html.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, target]) => target)
@@ -107,7 +110,7 @@ t.test('the letter loads no content and runs no code', async (t) => {
 })
 
 t.test(
-  'if the link is no longer stored, the letter has a sentence about this in place of the link',
+  'if the link of an invitation is no longer stored, its mail says so in place of the link',
   async (t) => {
     const { link: _, ...facts } = FACTS
     const letter = composeLetter(facts)

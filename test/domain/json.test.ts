@@ -36,7 +36,7 @@ const half = 'half of a surrogate pair stands alone'
 
 /**
  * Cases that check the place and the reason of an error. The comparison with `JSON.parse` below finds all other texts
- * that must be refused.
+ * that the parser must refuse.
  */
 const REFUSED: [text: string, place: string, reason: string][] = [
   [' \n ', '2, column 2', early + value],
@@ -67,12 +67,12 @@ const REFUSED: [text: string, place: string, reason: string][] = [
   ['["\ud800"]', '1, column 3', half],
 ]
 
-t.test('the parser accepts everything that JSON allows', async (t) => {
+t.test('the JSON parser accepts everything that JSON allows', async (t) => {
   for (const [text, value] of TAKEN) t.equal(JSON.stringify(parseJson(text)), JSON.stringify(value), text)
   t.equal(JSON.stringify(parseJson(deep(64))), deep(64), '64 levels')
 })
 
-t.test('each error names the line, the column and the expected text', async (t) => {
+t.test('each error of the JSON parser names the line, the column and the expected text', async (t) => {
   for (const [text, place, reason] of REFUSED) {
     const message = `validation: the JSON text is refused at line ${place}: ${reason}`
     const refused = refusal(() => parseJson(text))
@@ -82,7 +82,7 @@ t.test('each error names the line, the column and the expected text', async (t) 
   t.equal(named, `usage: --data is refused at line 1, column 2: ${name}`)
 })
 
-t.test('the parser agrees with JSON.parse on every valid document', async (t) => {
+t.test('the JSON parser agrees with JSON.parse on every valid document', async (t) => {
   const spaced = fc.tuple(fc.jsonValue(), fc.constantFrom(undefined, 1, '\t'))
   fc.assert(
     fc.property(spaced, ([value, space]) => {
@@ -95,7 +95,7 @@ t.test('the parser agrees with JSON.parse on every valid document', async (t) =>
   t.pass()
 })
 
-t.test('the parser never accepts a text that JSON.parse refuses', async (t) => {
+t.test('the JSON parser never accepts a text that JSON.parse refuses', async (t) => {
   const pieces = fc.constantFrom(' ', ...'{ } [ ] , : "a" "b" " 1 - 0 . e true null \\ u'.split(' '))
   fc.assert(
     fc.property(fc.array(pieces, { maxLength: 12 }), (parts) => {
@@ -117,7 +117,7 @@ t.test('the parser never accepts a text that JSON.parse refuses', async (t) => {
   t.pass()
 })
 
-t.test('a number is accepted only if its value stays the same as a double', async (t) => {
+t.test('a JSON number is accepted only if a double can represent its value exactly', async (t) => {
   fc.assert(
     fc.property(
       fc.double({ noNaN: true, noDefaultInfinity: true }),
@@ -137,7 +137,8 @@ t.test('a number is accepted only if its value stays the same as a double', asyn
 })
 
 /**
- * Returns whether a double can represent the integer: the shortest decimal text of the double is the integer itself.
+ * Returns whether a double can represent the integer: the shortest decimal text of the double must be the integer
+ * itself.
  */
 function isKept(value: bigint): boolean {
   const [digits = '', power = '0'] = String(Number(value)).split('e+')
@@ -145,7 +146,7 @@ function isKept(value: bigint): boolean {
   return BigInt(whole + fraction) * 10n ** (BigInt(power) - BigInt(fraction.length)) === value
 }
 
-t.test('UTF-8 is decoded strictly', async (t) => {
+t.test('text that is not valid UTF-8, and a byte order mark, are refused', async (t) => {
   const decode = (...bytes: number[]) => refusal(() => decodeUtf8(Uint8Array.from(bytes), 'the body'))
   const message = 'validation: the body is not UTF-8; encode it as UTF-8 without a byte order mark'
   t.equal(decode(0xed, 0xa0, 0x80), message)
@@ -157,7 +158,7 @@ t.test('UTF-8 is decoded strictly', async (t) => {
 })
 
 t.test(
-  'a patch is merged as RFC 7386 says, and `__proto__` and `constructor` are ordinary names',
+  'a JSON patch is merged as RFC 7386 says, and `__proto__` and `constructor` are ordinary names',
   async (t) => {
     const rows: [target: string, patch: string, merged: string][] = [
       ['{"a":"c"}', '{"a":["b"]}', '{"a":["b"]}'],

@@ -12,7 +12,7 @@ const withText = (headerText: string) => encryptLikePhones(1, key, { headerText 
 const epk = (members: Record<string, unknown>) =>
   withHeader({ epk: { kty: 'OKP', crv: 'X25519', x: Buffer.alloc(32, 3).toString('base64url'), ...members } })
 
-t.test('a JWE has five parts, of which the second is empty', async (t) => {
+t.test('an encrypted text (JWE) has five parts, and the second part is empty', async (t) => {
   t.match(readJwe(good), { kid: 'a key', parts: { nonce: Buffer.alloc(12, 7) } })
   const wrong: Record<string, unknown> = {
     'no text': 1,
@@ -42,7 +42,7 @@ t.test('a JWE has five parts, of which the second is empty', async (t) => {
 })
 
 t.test(
-  'a header is accepted only if it names the supported algorithms and has no member that changes their meaning',
+  'the header of a JWE must name the supported algorithms, and must have no member that changes their meaning',
   async (t) => {
     const wrong: Record<string, string> = {
       'alg dir': withHeader({ alg: 'dir' }),
@@ -99,7 +99,7 @@ t.test(
   },
 )
 
-t.test('a decrypted plaintext must be strict JSON', async (t) => {
+t.test('the decrypted plaintext of a JWE must be strict JSON', async (t) => {
   const read = (text: string | Uint8Array) => readPlaintext(Buffer.from(text), 10)
   t.same([read('{"a":[1]}'), read('null'), read('"x"')], [{ a: [1] }, null, 'x'])
   for (const text of [

@@ -6,20 +6,23 @@ import {
   LostTenants,
 } from '../../src/domain/records/lost-tenants.js'
 
-t.test('rows are counted by tenant, and the sentence says how many are lost', async (t) => {
-  const lost = new LostTenants()
-  for (const tenant of [7, 2, 7]) lost.count(tenant)
-  t.strictSame(lost.list(), [
-    { tenant: 2, rows: 1 },
-    { tenant: 7, rows: 2 },
-  ])
-  t.strictSame(lost.list().map(describeLostTenant), [
-    'The keys of tenant number 2 are lost, so its only row cannot be read.',
-    'The keys of tenant number 7 are lost, so none of its 2 rows can be read.',
-  ])
-})
+t.test(
+  'lost rows are counted by tenant, and a sentence for each tenant says how many rows are lost',
+  async (t) => {
+    const lost = new LostTenants()
+    for (const tenant of [7, 2, 7]) lost.count(tenant)
+    t.strictSame(lost.list(), [
+      { tenant: 2, rows: 1 },
+      { tenant: 7, rows: 2 },
+    ])
+    t.strictSame(lost.list().map(describeLostTenant), [
+      'The keys of tenant number 2 are lost, so its only row cannot be read.',
+      'The keys of tenant number 7 are lost, so none of its 2 rows can be read.',
+    ])
+  },
+)
 
-t.test('a message about many tenants names ten of them and counts the others', async (t) => {
+t.test('a message about many tenants with lost keys names ten tenants and counts the others', async (t) => {
   const many = Array.from({ length: 12 }, (_, index) => ({ tenant: index + 1, rows: 3 }))
   const text = describeLostTenants(many)
   t.match(text, /number 10 are lost/)

@@ -25,7 +25,7 @@ const fill = (given: ProxyRequest, value: unknown) => {
 }
 const textOf = ({ body }: ProxyRequest) => Buffer.from(body).toString()
 
-t.test('a request without an expression is not changed', async (t) => {
+t.test('a proxy request without an expression is not changed', async (t) => {
   const bytes = fc.uint8Array({ maxLength: 60 })
   const text = fc.string({ maxLength: 30 }).filter((each) => !/(?:\{|%7b){2}/i.test(each))
   const type = fc.constantFrom(
@@ -56,14 +56,17 @@ t.test(
   },
 )
 
-t.test('an expression is found in JSON with 64 levels, and a body with more levels is refused', async (t) => {
-  const nested = (depth: number) =>
-    body(`${'['.repeat(depth)}"{{ x }}"${']'.repeat(depth)}`, 'application/json')
-  t.match(textOf(fill(nested(64), 'v')), '[["v"]]')
-  const errors = { body: ['is nested more than 64 levels deep'] }
-  for (const depth of [65, 16_000])
-    t.throws(() => findTemplate(nested(depth)), { code: 'validation', errors })
-})
+t.test(
+  'expressions are found in JSON that is nested 64 levels deep, and a deeper body is refused',
+  async (t) => {
+    const nested = (depth: number) =>
+      body(`${'['.repeat(depth)}"{{ x }}"${']'.repeat(depth)}`, 'application/json')
+    t.match(textOf(fill(nested(64), 'v')), '[["v"]]')
+    const errors = { body: ['is nested more than 64 levels deep'] }
+    for (const depth of [65, 16_000])
+      t.throws(() => findTemplate(nested(depth)), { code: 'validation', errors })
+  },
+)
 
 t.test(
   'an expression in JSON is also found if its braces are escaped, and names of properties are not changed',
@@ -77,7 +80,7 @@ t.test(
   },
 )
 
-t.test('an error about an expression names the place as the caller wrote it', async (t) => {
+t.test('an error about an expression names its place in the request as the caller wrote it', async (t) => {
   const placesOf = (change: Partial<ProxyRequest>) => Object.fromEntries(findTemplate(request(change)).places)
   const json = Buffer.from('{"a":{"b":["x","{{ 1 }}"]},"c":"{{ 2 }}","d":"{{ 1 }}"}')
   const form = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -140,14 +143,14 @@ t.test('expressions are found in every kind of text, and not in bytes that are n
   t.equal(findTemplate(packed).document, undefined)
 })
 
-t.test('a value in a header must be one line of ASCII', async (t) => {
+t.test('a value that an expression inserts in a header must be one line of ASCII', async (t) => {
   const header = (value: unknown) => fill(request({ headers: { a: '{{ x }}' } }), value).headers.a
   t.strictSame(['x', 1, null, { b: [1] }].map(header), ['x', '1', '', '{"b":[1]}'])
   for (const value of ['a\nb', 'a\rb', 'a\0b', 'ü', '\u2028', { a: 'ü' }])
     t.throws(() => header(value), { code: 'validation' })
 })
 
-t.test('a path that leads to another host or to a parent folder is refused', async (t) => {
+t.test('a proxy path that leads to another host or to a parent folder is refused', async (t) => {
   const paths = '/.. /a/../b /a/. /%2e%2E/a /a%2f..%2fb /a\\..\\b /a/.%2e /..;a=b/c /%2e%2e%3Ba/c'
   for (const path of paths.split(' ')) t.ok(leadsElsewhere(path), path)
   for (const path of ['', '/', '/a..b', '/...', '/.well-known/x', '/a/..b', '/a;../b..'])
@@ -156,7 +159,7 @@ t.test('a path that leads to another host or to a parent folder is refused', asy
   t.equal(readJsonBody({ 'content-type': 'text/json-like' }, '{}'), undefined)
 })
 
-t.test('a mask covers everything that its groups match', async (t) => {
+t.test('a mask transform covers everything that the groups of its expression match', async (t) => {
   const module: { exports?: (given: object) => Promise<{ body: string }> } = {}
   new Function('module', MASK_PROGRAM)(module)
   const mask = async (text: string, expression?: string) =>
@@ -187,7 +190,7 @@ t.test('a mask covers everything that its groups match', async (t) => {
     t.equal(await mask(lines(number).join(end)), lines('*'.repeat(19)).join(end), JSON.stringify(end))
 })
 
-t.test('searching a body with the maximum number of values takes about as long as parsing it', async (t) => {
+t.test('the search for expressions in a body takes about as long as parsing the body', async (t) => {
   const text = `["{{ x }}",${'[],'.repeat(340_000)}{"a":["{{ y }}"]}]`
   const value = JSON.parse(text)
   const measure = (work: () => unknown) => {
@@ -209,7 +212,7 @@ t.test('searching a body with the maximum number of values takes about as long a
   ])
 })
 
-t.test('if a request has too many expressions, it is refused before they are parsed', async (t) => {
+t.test('a request with too many expressions is refused before its expressions are parsed', async (t) => {
   const texts = Array.from({ length: 5_001 }, (_, index) => `{{ ${index} }}`)
   for (const [type, text] of [
     ['application/json', JSON.stringify(texts)],
@@ -222,7 +225,7 @@ t.test('if a request has too many expressions, it is refused before they are par
     )
 })
 
-t.test('values with up to 2 Mi characters in total can be inserted in a form, but not more', async (t) => {
+t.test('expressions can insert values with at most 2 Mi characters in total in a form', async (t) => {
   const form = () => body('a={{a}}&b={{b}}', 'application/x-www-form-urlencoded')
   t.equal(textOf(fill(form(), 'x'.repeat(1024 * 1024))).length, 2 * 1024 * 1024 + 5)
   t.throws(() => fill(form(), 'x'.repeat(1024 * 1024 + 1)), { code: 'validation' })

@@ -29,34 +29,37 @@ const checkBody = (change: Partial<FormulaBody>) =>
     }),
   )
 
-t.test('a value is converted to the declared type only if its text is JSON of that type', async (t) => {
-  t.same(
-    ['-0.5e2', 7].map((value) => castValue(value, 'number')),
-    [-50, 7],
-  )
-  t.same(
-    ['FALSE', 'true', false].map((value) => castValue(value, 'boolean')),
-    [false, true, false],
-  )
-  for (const value of [7, true, 1.5e300, '']) t.equal(castValue(value, 'string'), String(value))
-  const refused = {
-    number: ['', ' 5', '05', '0x5', '1e999', 'NaN', '+5', '5.', true, [5], {}],
-    boolean: ['1', 1, 'yes', '', 'constructor'],
-    string: [[], {}, null, undefined],
-  }
-  for (const [type, values] of Object.entries(refused))
-    for (const value of values)
-      t.equal(castValue(value, type as 'number'), undefined, `${JSON.stringify(value)} as ${type}`)
-  const double = fc.double({ noNaN: true, noDefaultInfinity: true })
-  fc.assert(
-    fc.property(
-      double,
-      (value) => castValue(JSON.stringify(value), 'number') === JSON.parse(JSON.stringify(value)),
-    ),
-  )
-})
+t.test(
+  'an argument of a formula is converted to the declared type only if its text is JSON of that type',
+  async (t) => {
+    t.same(
+      ['-0.5e2', 7].map((value) => castValue(value, 'number')),
+      [-50, 7],
+    )
+    t.same(
+      ['FALSE', 'true', false].map((value) => castValue(value, 'boolean')),
+      [false, true, false],
+    )
+    for (const value of [7, true, 1.5e300, '']) t.equal(castValue(value, 'string'), String(value))
+    const refused = {
+      number: ['', ' 5', '05', '0x5', '1e999', 'NaN', '+5', '5.', true, [5], {}],
+      boolean: ['1', 1, 'yes', '', 'constructor'],
+      string: [[], {}, null, undefined],
+    }
+    for (const [type, values] of Object.entries(refused))
+      for (const value of values)
+        t.equal(castValue(value, type as 'number'), undefined, `${JSON.stringify(value)} as ${type}`)
+    const double = fc.double({ noNaN: true, noDefaultInfinity: true })
+    fc.assert(
+      fc.property(
+        double,
+        (value) => castValue(JSON.stringify(value), 'number') === JSON.parse(JSON.stringify(value)),
+      ),
+    )
+  },
+)
 
-t.test('arguments are found by their exact names, with dots for nested objects', async (t) => {
+t.test('arguments of a formula are found by their exact names, with dots for nested objects', async (t) => {
   const parameters = [
     { name: 'card.number', type: 'string' },
     { name: 'card.expiration.month', type: 'number' },
@@ -72,7 +75,7 @@ t.test('arguments are found by their exact names, with dots for nested objects',
 })
 
 t.test(
-  'the names of a contract have valid characters, are unique, and no name contains another name',
+  'names of parameters have valid characters and are unique, and no name contains another name',
   async (t) => {
     const check = (configuration: string[], parameters: string[]) => {
       const errors: PropertyErrors = {}
@@ -97,7 +100,7 @@ t.test(
   },
 )
 
-t.test('an icon is the base64 of an image, and the image has the type that the icon names', async (t) => {
+t.test('the icon of a formula is the base64 of an image of the type that the icon names', async (t) => {
   for (const icon of [`png;base64,${PNG}`, `jpg;base64,${JPEG}`, `jpeg; base64 , ${JPEG}`])
     t.equal(checkBody({ icon: `data:image/${icon}` }), undefined, icon.slice(0, 12))
   const bad = [
@@ -114,38 +117,44 @@ t.test('an icon is the base64 of an image, and the image has the type that the i
   for (const icon of bad) t.ok(checkBody({ icon })?.icon, icon.slice(0, 30))
 })
 
-t.test('code is measured in bytes, and a patch is measured together with the existing code', async (t) => {
-  const code = 'é'.repeat(128 * 1024)
-  const tooLarge = { code: ['must have at most 262144 bytes'] }
-  t.same([checkBody({ code }), errorsOf(() => checkReactor({ code }))], [undefined, undefined])
-  t.same(checkBody({ code: `${code}x` }), tooLarge)
-  t.same(
-    errorsOf(() => checkReactor({ code: `${code}x` })),
-    tooLarge,
-  )
-  const many = Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`k${at}`, '1.0.0']))
-  const runtime = { dependencies: many, resolutions: many }
-  const most = ['must have at most 100 entries']
-  t.same(
-    errorsOf(() => checkReactor({ runtime })),
-    { 'runtime.dependencies': most, 'runtime.resolutions': most },
-  )
-  t.same(
-    errorsOf(() => readConfiguration(many)),
-    { configuration: most },
-  )
-})
-
-t.test('without a contract, the configuration is text, and code can use each of its names', async (t) => {
-  const given = { a: 1, b: true, c: 'x', d: null, e: undefined }
-  t.strictSame(readConfiguration(given), { a: '1', b: 'true', c: 'x' })
-  for (const name of ['a b', '', '__proto__', 'é'])
-    t.match(
-      errorsOf(() => readConfiguration({ [name]: 1 })),
-      { [`configuration.${name}`]: [/letters/] },
-      name,
+t.test(
+  'the size of code is measured in bytes, and a patch is measured together with the existing code',
+  async (t) => {
+    const code = 'é'.repeat(128 * 1024)
+    const tooLarge = { code: ['must have at most 262144 bytes'] }
+    t.same([checkBody({ code }), errorsOf(() => checkReactor({ code }))], [undefined, undefined])
+    t.same(checkBody({ code: `${code}x` }), tooLarge)
+    t.same(
+      errorsOf(() => checkReactor({ code: `${code}x` })),
+      tooLarge,
     )
-})
+    const many = Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`k${at}`, '1.0.0']))
+    const runtime = { dependencies: many, resolutions: many }
+    const most = ['must have at most 100 entries']
+    t.same(
+      errorsOf(() => checkReactor({ runtime })),
+      { 'runtime.dependencies': most, 'runtime.resolutions': most },
+    )
+    t.same(
+      errorsOf(() => readConfiguration(many)),
+      { configuration: most },
+    )
+  },
+)
+
+t.test(
+  'without a contract, the configuration of a reactor is text, and code can use each name in it',
+  async (t) => {
+    const given = { a: 1, b: true, c: 'x', d: null, e: undefined }
+    t.strictSame(readConfiguration(given), { a: '1', b: 'true', c: 'x' })
+    for (const name of ['a b', '', '__proto__', 'é'])
+      t.match(
+        errorsOf(() => readConfiguration({ [name]: 1 })),
+        { [`configuration.${name}`]: [/letters/] },
+        name,
+      )
+  },
+)
 
 t.test(
   'a search term finds names, with or without stars, and is never used as a regular expression',

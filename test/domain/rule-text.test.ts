@@ -91,49 +91,52 @@ t.test('rules without a number are numbered in their order', (t) => {
 
 const literally = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-t.test('the error for an invalid rule names the wrong part and says what to write instead', (t) => {
-  for (const [text, message] of [
-    ['', 'is empty. Write a rule such as: /pci/ mask token:read'],
-    ['/pci mask token:read', '"/pci" is not a container; did you mean /pci/?'],
-    ['/pci/high mask token:read', '"/pci/high" is not a container; did you mean /pci/high/?'],
-    ['/a/,b mask token:read', '"b" is not a container; did you mean /b/?'],
-    ['/a b/ mask token:read', '"/a" is not a container; did you mean /a/?'],
-    ['/ä/ mask token:read', /^.*"\/ä\/" is not a container\. It begins and ends with "\/"/],
-    ['pci mask token:read', '"pci" is neither a container nor a condition; did you mean /pci/?'],
-    ['token:read', /neither a container nor a condition, such as \/pci\/ or id=card-1$/],
-    ['mask token:read', /the container is missing\. Begin with one, or with \/ for all/],
-    ['3:', /the container is missing/],
-    ['/pci/', /the transform is missing\. One of redact, mask, reveal follows the container/],
-    ['/pci/ # mask', /the transform is missing\. One/],
-    ['/pci/ token:read', /the transform is missing before "token:read"/],
-    ['/pci/ maks token:read', '"maks" is not a transform; did you mean mask?'],
-    ['/pci/ zzz token:read', /"zzz" is not a transform\. One of redact, mask, reveal follows/],
-    ['/pci/ mask', 'permissions are missing after "mask": token:read,token:search'],
-    ['/pci/ mask # none', /permissions are missing after "mask"/],
-    ['/pci/ mask token:raed', '"token:raed" is not a permission; did you mean token:read?'],
-    ['/pci/ mask token:read,zzz', '"zzz" is not a permission. List them: coffer app permissions'],
-    ['idd=x mask token:read', '"idd" is not an attribute of conditions; did you mean id?'],
-    ['type=card mask token:read', /"type" is not an attribute .* Conditions are on id or container$/],
-    ['id= mask token:read', '"id=" has no value: id=card-1'],
-    ['id=* mask token:read', '"id=*" has no value: id=card-1'],
-    ['id=a*b mask token:read', 'the value of "id=a*b" needs quotes: id="a*b"'],
-    ['id=a,b* mask token:read', 'the value of "id=a,b*" needs quotes: id="a,b"*'],
-    ['id=a container=/x/ mask token:read', 'write "and" between two conditions: and container=…'],
-    ['id=a and mask token:read', /the container is missing/],
-    ['id="\\x" mask token:read', '"\\x" is not a JSON string.'],
-  ] as const)
-    t.throws(
-      () => parseRules(text),
-      {
-        code: 'usage',
-        message:
-          typeof message === 'string' && text !== '' ? new RegExp(`^.*: ${literally(message)}$`) : message,
-      },
-      text,
-    )
-  t.throws(() => parseRules('/a/ mask token:read\n/b/ maks token:read'), /^'\/b\/ maks token:read': /)
-  t.end()
-})
+t.test(
+  'the error for an invalid rule names the wrong part of the rule and says what to write instead',
+  (t) => {
+    for (const [text, message] of [
+      ['', 'is empty. Write a rule such as: /pci/ mask token:read'],
+      ['/pci mask token:read', '"/pci" is not a container; did you mean /pci/?'],
+      ['/pci/high mask token:read', '"/pci/high" is not a container; did you mean /pci/high/?'],
+      ['/a/,b mask token:read', '"b" is not a container; did you mean /b/?'],
+      ['/a b/ mask token:read', '"/a" is not a container; did you mean /a/?'],
+      ['/ä/ mask token:read', /^.*"\/ä\/" is not a container\. It begins and ends with "\/"/],
+      ['pci mask token:read', '"pci" is neither a container nor a condition; did you mean /pci/?'],
+      ['token:read', /neither a container nor a condition, such as \/pci\/ or id=card-1$/],
+      ['mask token:read', /the container is missing\. Begin with one, or with \/ for all/],
+      ['3:', /the container is missing/],
+      ['/pci/', /the transform is missing\. One of redact, mask, reveal follows the container/],
+      ['/pci/ # mask', /the transform is missing\. One/],
+      ['/pci/ token:read', /the transform is missing before "token:read"/],
+      ['/pci/ maks token:read', '"maks" is not a transform; did you mean mask?'],
+      ['/pci/ zzz token:read', /"zzz" is not a transform\. One of redact, mask, reveal follows/],
+      ['/pci/ mask', 'permissions are missing after "mask": token:read,token:search'],
+      ['/pci/ mask # none', /permissions are missing after "mask"/],
+      ['/pci/ mask token:raed', '"token:raed" is not a permission; did you mean token:read?'],
+      ['/pci/ mask token:read,zzz', '"zzz" is not a permission. List them: coffer app permissions'],
+      ['idd=x mask token:read', '"idd" is not an attribute of conditions; did you mean id?'],
+      ['type=card mask token:read', /"type" is not an attribute .* Conditions are on id or container$/],
+      ['id= mask token:read', '"id=" has no value: id=card-1'],
+      ['id=* mask token:read', '"id=*" has no value: id=card-1'],
+      ['id=a*b mask token:read', 'the value of "id=a*b" needs quotes: id="a*b"'],
+      ['id=a,b* mask token:read', 'the value of "id=a,b*" needs quotes: id="a,b"*'],
+      ['id=a container=/x/ mask token:read', 'write "and" between two conditions: and container=…'],
+      ['id=a and mask token:read', /the container is missing/],
+      ['id="\\x" mask token:read', '"\\x" is not a JSON string.'],
+    ] as const)
+      t.throws(
+        () => parseRules(text),
+        {
+          code: 'usage',
+          message:
+            typeof message === 'string' && text !== '' ? new RegExp(`^.*: ${literally(message)}$`) : message,
+        },
+        text,
+      )
+    t.throws(() => parseRules('/a/ mask token:read\n/b/ maks token:read'), /^'\/b\/ maks token:read': /)
+    t.end()
+  },
+)
 
 const anyText = fc.oneof(
   fc.string(),
@@ -194,7 +197,7 @@ t.test('a printed rule is parsed to the same rule', async (t) => {
 })
 
 t.test(
-  'the help describes every transform, attribute and operator, and each example in it is parsed correctly',
+  'the help about rules describes every transform, attribute and operator, and its examples are parsed correctly',
   (t) => {
     const help = readFileSync(new URL('../../../fixtures/help/access-rules.txt', import.meta.url), 'utf8')
     for (const transform of TRANSFORMS) t.match(help, new RegExp(`^  ${transform} {2,}\\S`, 'm'))

@@ -58,7 +58,7 @@ t.test('queries are parsed with the precedence NOT, then AND, then OR', async (t
   t.ok(parseSearchQuery(`${'('.repeat(50)}type:a${')'.repeat(50)}`), '50 levels')
 })
 
-t.test('an error says what is wrong with a query and where', async (t) => {
+t.test('an error about a search query says what is wrong and where', async (t) => {
   for (const [text, message] of REFUSED) {
     const { code, errors } = refusal(() => parseSearchQuery(text))
     t.equal(code, 'validation')

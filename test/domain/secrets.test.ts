@@ -1,4 +1,6 @@
-/** The response to a call must not contain the data of the call: neither whole nor in part, in pieces or encoded. */
+/**
+ * The response to a call must not contain the data of the call, neither completely nor in part, in pieces or encoded.
+ */
 import { deflateSync, gzipSync } from 'node:zlib'
 import t from 'tap'
 import { Secrets, WITHHELD } from '../../src/domain/text/secrets.js'
@@ -84,12 +86,12 @@ for (const [how, encode] of Object.entries(ENCODED))
     }
   })
 
-t.test('names of properties cannot reveal a value in pieces', async (t) => {
+t.test('the names of properties in a response cannot reveal a value in pieces', async (t) => {
   const pieces = KEY.match(/.{1,7}/g)!.map((piece, at) => [piece, at])
   t.equal(secretsOf(KEY).scrub(Object.fromEntries(pieces)), WITHHELD)
 })
 
-t.test('a response without data is not changed', async (t) => {
+t.test('a response that contains no data of the call is not changed', async (t) => {
   const answer = {
     id: 'ch_3MmlLrLkdIwHu7ix0snN0B15',
     uuid: '550e8400-e29b-41d4-a716-446655440000',
@@ -102,7 +104,7 @@ t.test('a response without data is not changed', async (t) => {
   t.same(new Secrets().scrub({ number: NUMBER }), { number: NUMBER })
 })
 
-t.test('a response that is nested deeper than JSON may be is withheld at once', async (t) => {
+t.test('a response that is nested more than 64 levels deep is withheld at once', async (t) => {
   const nested = (depth: number) => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
   t.same(secretsOf(KEY).scrub(nested(64)), nested(64))
   for (const depth of [65, 16_000]) t.equal(secretsOf(KEY).scrub(nested(depth)), WITHHELD)
@@ -119,22 +121,25 @@ t.test('a part of the data that the mask shows does not count as secret', async 
   })
 })
 
-t.test('short values are found only as whole words, and numbers only with the same length', async (t) => {
-  const secrets = secretsOf('123', 'Ada')
-  t.same(secrets.scrub(['cvc=123', 'x123', 'ADA', 'Adam', base64('cvc: 123')]), [
-    WITHHELD,
-    'x123',
-    WITHHELD,
-    'Adam',
-    WITHHELD,
-  ])
-  const guesses = Array.from({ length: 900 }, (_, at) => at + 100)
-  t.ok((secrets.scrub(guesses) as unknown[]).every((each) => each === WITHHELD))
-  t.equal(secrets.scrubStatus(423), 400)
-  const numbers = guesses.map((guess) => `4242424${guess}24242`)
-  t.ok((secretsOf(NUMBER).scrub(numbers) as unknown[]).every((each) => each === WITHHELD))
-  t.equal(secretsOf(NUMBER).scrubStatus(423), 423)
-})
+t.test(
+  'short secret values are found only as whole words, and numbers only with all their digits',
+  async (t) => {
+    const secrets = secretsOf('123', 'Ada')
+    t.same(secrets.scrub(['cvc=123', 'x123', 'ADA', 'Adam', base64('cvc: 123')]), [
+      WITHHELD,
+      'x123',
+      WITHHELD,
+      'Adam',
+      WITHHELD,
+    ])
+    const guesses = Array.from({ length: 900 }, (_, at) => at + 100)
+    t.ok((secrets.scrub(guesses) as unknown[]).every((each) => each === WITHHELD))
+    t.equal(secrets.scrubStatus(423), 400)
+    const numbers = guesses.map((guess) => `4242424${guess}24242`)
+    t.ok((secretsOf(NUMBER).scrub(numbers) as unknown[]).every((each) => each === WITHHELD))
+    t.equal(secretsOf(NUMBER).scrubStatus(423), 423)
+  },
+)
 
 t.test('a response that is too large or that is not text is withheld without a search', async (t) => {
   const secrets = secretsOf(NUMBER)
@@ -145,18 +150,24 @@ t.test('a response that is too large or that is not text is withheld without a s
   t.equal(secrets.scrub(blob), WITHHELD)
 })
 
-t.test('a text is withheld if it contains any 48 consecutive characters of a long value', async (t) => {
-  const letters = Array.from({ length: 3000 }, (_, at) => String.fromCharCode(97 + ((at * at * 7) % 26)))
-  const text = letters.map((letter, at) => letter + (at % 97)).join('')
-  const secrets = secretsOf(text)
-  for (const at of [0, 500, 2311, text.length - 48])
-    t.equal(secrets.scrub(`x${text.slice(at, at + 48)}y`), WITHHELD)
-})
+t.test(
+  'a text is withheld if it contains any 48 consecutive characters of a long secret value',
+  async (t) => {
+    const letters = Array.from({ length: 3000 }, (_, at) => String.fromCharCode(97 + ((at * at * 7) % 26)))
+    const text = letters.map((letter, at) => letter + (at % 97)).join('')
+    const secrets = secretsOf(text)
+    for (const at of [0, 500, 2311, text.length - 48])
+      t.equal(secrets.scrub(`x${text.slice(at, at + 48)}y`), WITHHELD)
+  },
+)
 
-t.test('the time to search a response is limited by its size', async (t) => {
-  const text = Array.from({ length: 1000 }, (_, at) => base64(`row ${at} of a list`)).join(' ')
-  const began = performance.now()
-  secretsOf(NUMBER, KEY).scrub({ text })
-  t.ok(performance.now() - began < 2000, `the search took ${Math.round(performance.now() - began)} ms`)
-  t.comment(`${text.length} characters in ${Math.round(performance.now() - began)} ms`)
-})
+t.test(
+  'the time to search a response for secret values is limited by the size of the response',
+  async (t) => {
+    const text = Array.from({ length: 1000 }, (_, at) => base64(`row ${at} of a list`)).join(' ')
+    const began = performance.now()
+    secretsOf(NUMBER, KEY).scrub({ text })
+    t.ok(performance.now() - began < 2000, `the search took ${Math.round(performance.now() - began)} ms`)
+    t.comment(`${text.length} characters in ${Math.round(performance.now() - began)} ms`)
+  },
+)

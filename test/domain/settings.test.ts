@@ -43,7 +43,7 @@ t.test('the password of the mail server is never shown, not even in an error', a
     t.notMatch(refusal(() => VAULT_SETTINGS['mail.url'].read(text)).message, 's3cret')
 })
 
-t.test('a mail server is named by a URL', async (t) => {
+t.test('the setting of the mail server is a URL with the scheme smtp or smtps', async (t) => {
   t.same(readMailServer('smtp://mail.example.com'), { host: 'mail.example.com', port: 587, tls: 'required' })
   t.same(readMailServer('smtps://u%40x:p%3Aq@mail.example.com'), {
     host: 'mail.example.com',
@@ -59,7 +59,7 @@ t.test('a mail server is named by a URL', async (t) => {
     t.throws(() => readMailServer(text), { code: 'validation' }, text)
 })
 
-t.test('a sender is an address with or without a name', async (t) => {
+t.test('the setting of the mail sender is an address with or without a name', async (t) => {
   t.same(readSender('ada@example.com'), { name: '', address: 'ada@example.com' })
   t.same(readSender('"Ada L." <ada@example.com>'), { name: 'Ada L.', address: 'ada@example.com' })
   t.same(defaultSender('https://vault.example.com:8443'), {

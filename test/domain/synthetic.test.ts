@@ -19,7 +19,7 @@ t.test('generated data is valid, and equal seeds give equal data', async (t) => 
   t.ok(new Set(many.map((card) => JSON.stringify(card))).size > 190, 'cards differ')
 })
 
-t.test('generated numbers cannot belong to a person', async (t) => {
+t.test('generated card, tax, bank and phone numbers cannot belong to a person', async (t) => {
   const draw = createDraw('x')
   for (let run = 0; run < 100; run++) {
     t.match(generateData('card_number', draw), /^(4242|4111|5555|2223|6011|3782)/)
@@ -30,7 +30,7 @@ t.test('generated numbers cannot belong to a person', async (t) => {
   }
 })
 
-t.test('replacement data has the shape of the data and depends on nothing else', async (t) => {
+t.test('replacement data has the shape of the original data and depends on nothing else in it', async (t) => {
   fc.assert(
     fc.property(fc.json(), fc.string(), (text, seed) => {
       const data = JSON.parse(text) as unknown

@@ -10,7 +10,7 @@ import type { TestCard } from '../../src/domain/test-cards/table.js'
 
 const card = (more: Partial<TestCard>) => ({ number: '4000000000000000', brand: 'visa', ...more }) as TestCard
 
-t.test('a test card is described by what each area does with it', async (t) => {
+t.test('the description of a test card says what each area does with the card', async (t) => {
   t.equal(describeBrand(card({ brand: null })), 'unknown')
   t.equal(describeBrand(card({ brand: 'american express' })), 'American Express')
   t.match(describeInTokens(card({ tokens: { fails_checksum: true } as never })), /^fails the checksum/)

@@ -34,7 +34,7 @@ function sessionOf(scenario: ScenarioName, more: Partial<ThreeDsSessionRecord> =
 const authenticate = (session: ThreeDsSessionRecord, wishes: states.AuthenticationWishes = {}) =>
   states.authenticate(session, wishes, IDS, NOW)
 
-t.test('the program and the fixture have the same lists of numbers', async (t) => {
+t.test('the program and the fixture have equal lists of 3-D Secure test numbers', async (t) => {
   t.equal(cards.length, 58)
   t.equal(new Set(cards.map(({ number }) => number)).size, cards.length)
   t.equal(cards.filter(({ luhn }) => !luhn).length, 18)
@@ -90,43 +90,40 @@ t.test('each card is authenticated and ends as the fixture says', async (t) => {
   }
 })
 
-t.test(
-  'a session that a merchant starts and a request for a decoupled challenge end with the result of their scenario',
-  async (t) => {
-    for (const scenario of Object.keys(SCENARIOS) as ScenarioName[]) {
-      const { challenge, final } = SCENARIOS[scenario] as { challenge?: string; final?: values.FinalStatus }
-      if (final === undefined) continue
-      const merchant = sessionOf(scenario, { type: 'merchant' })
-      for (const session of [
-        authenticate(merchant),
-        authenticate(sessionOf(scenario), { request_decoupled_challenge: true }),
-      ]) {
-        t.equal(
-          session.authentication.first.status,
-          challenge === undefined ? final : 'decoupled_challenge',
-          scenario,
-        )
-        if (challenge === undefined) continue
-        t.match(viewAuthentication(session), {
-          acs_decoupled_authentication: 'Y',
-          authentication_challenge_type: 'decoupled',
-          directory_status_code: 'D',
-          acs_challenge_url: undefined,
-        })
-        t.equal(states.isPending(states.settle(session, NOW + states.DECOUPLED_MS - 1)), true)
-        const ended = states.settle(session, NOW + states.DECOUPLED_MS)
-        t.equal(states.retrieveResult(ended).authentication.challenge.ended?.status, final, scenario)
-      }
+t.test('a merchant session, and a decoupled challenge, end with the result of their scenario', async (t) => {
+  for (const scenario of Object.keys(SCENARIOS) as ScenarioName[]) {
+    const { challenge, final } = SCENARIOS[scenario] as { challenge?: string; final?: values.FinalStatus }
+    if (final === undefined) continue
+    const merchant = sessionOf(scenario, { type: 'merchant' })
+    for (const session of [
+      authenticate(merchant),
+      authenticate(sessionOf(scenario), { request_decoupled_challenge: true }),
+    ]) {
+      t.equal(
+        session.authentication.first.status,
+        challenge === undefined ? final : 'decoupled_challenge',
+        scenario,
+      )
       if (challenge === undefined) continue
-      const refused = authenticate(merchant, { request_decoupled_challenge: false })
-      t.match(viewAuthentication(refused), {
-        authentication_status: 'failed',
-        authentication_status_reason: 'decoupled-authentication-required',
-        authentication_status_reason_code: '23',
+      t.match(viewAuthentication(session), {
+        acs_decoupled_authentication: 'Y',
+        authentication_challenge_type: 'decoupled',
+        directory_status_code: 'D',
+        acs_challenge_url: undefined,
       })
+      t.equal(states.isPending(states.settle(session, NOW + states.DECOUPLED_MS - 1)), true)
+      const ended = states.settle(session, NOW + states.DECOUPLED_MS)
+      t.equal(states.retrieveResult(ended).authentication.challenge.ended?.status, final, scenario)
     }
-  },
-)
+    if (challenge === undefined) continue
+    const refused = authenticate(merchant, { request_decoupled_challenge: false })
+    t.match(viewAuthentication(refused), {
+      authentication_status: 'failed',
+      authentication_status_reason: 'decoupled-authentication-required',
+      authentication_status_reason_code: '23',
+    })
+  }
+})
 
 t.test('each outcome that can be decided gives the documented result', async (t) => {
   const expected: Record<states.Outcome, object> = {
@@ -169,7 +166,7 @@ t.test('a browser challenge without an answer ends after ten minutes', async (t)
   t.match(late(opened), { ...reason, challenge_cancel_reason: 'acs-timeout' })
 })
 
-t.test('the answers of the cardholder on the page decide the result', async (t) => {
+t.test('the answers that the cardholder gives on the challenge page decide the result', async (t) => {
   const begin = (scenario: ScenarioName) => authenticate(sessionOf(scenario))
   const after = (scenario: ScenarioName, ...answers: states.ChallengeAnswer[]) =>
     answers.reduce<ThreeDsSessionRecord>(states.answerChallenge, begin(scenario)) as states.Challenged
@@ -198,7 +195,7 @@ t.test('the answers of the cardholder on the page decide the result', async (t) 
   }
 })
 
-t.test('a session shows its first answer until the result is retrieved', async (t) => {
+t.test('a 3-D Secure session shows its first answer until the result is retrieved', async (t) => {
   const ended = states.decide(authenticate(sessionOf('CY')))
   t.match(viewSession(ended).authentication, { authentication_status: 'challenge', eci: undefined })
   const final = states.retrieveResult(ended)
@@ -209,7 +206,7 @@ t.test('a session shows its first answer until the result is retrieved', async (
 })
 
 t.test(
-  'a session shows its addresses, and its indicator says whether the method step was completed',
+  'a 3-D Secure session shows its addresses, and an indicator says whether the method step was completed',
   async (t) => {
     const { method: _, ...bare } = sessionOf('CYX')
     t.match(viewCreated(sessionOf('FY')), {
@@ -231,7 +228,7 @@ t.test(
 )
 
 t.test(
-  'the enumerations have the documented number of values, and each status reason except one has a code',
+  'the 3-D Secure enumerations have the documented number of values, and all status reasons but one have codes',
   async (t) => {
     t.equal(Object.keys(values.STATUS_REASONS).length, 36)
     t.equal(Object.keys(values.CHALLENGE_PREFERENCES).length, 10)

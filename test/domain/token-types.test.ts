@@ -5,16 +5,19 @@ import { binLength, brandOf } from '../../src/domain/token/card-number.js'
 import { isLuhnValid } from '../../src/domain/token/luhn.js'
 import { findTokenType, isAbaValid, validateData } from '../../src/domain/token/token-types.js'
 
-t.test('digits must be ASCII, and an error does not repeat a name that may be a value', async (t) => {
-  const number = '4242424242424242'
-  const errorsOf = (data: unknown) => Object.keys(validateData(findTokenType('card'), data))
-  for (const each of ['٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢', `${number}\n`, '4242 4242 4242 4242', 4242424242424242])
-    t.strictSame(errorsOf({ number: each }), ['data.number'], String(each))
-  t.strictSame(errorsOf({ number, toString: 'Ada' }), ['data.toString'])
-  t.strictSame(errorsOf({ number, '5555555555554444': 1 }), ['data'])
-  for (const name of ['', 'Card', 'constructor', 'card '])
-    t.throws(() => findTokenType(name), /must be one of/)
-})
+t.test(
+  'digits in token data must be ASCII, and an error does not repeat a name that may be a value',
+  async (t) => {
+    const number = '4242424242424242'
+    const errorsOf = (data: unknown) => Object.keys(validateData(findTokenType('card'), data))
+    for (const each of ['٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢', `${number}\n`, '4242 4242 4242 4242', 4242424242424242])
+      t.strictSame(errorsOf({ number: each }), ['data.number'], String(each))
+    t.strictSame(errorsOf({ number, toString: 'Ada' }), ['data.toString'])
+    t.strictSame(errorsOf({ number, '5555555555554444': 1 }), ['data'])
+    for (const name of ['', 'Card', 'constructor', 'card '])
+      t.throws(() => findTokenType(name), /must be one of/)
+  },
+)
 
 t.test('the checksums accept published numbers and refuse other numbers', async (t) => {
   const cards = [
@@ -36,7 +39,7 @@ t.test('the checksums detect every change of a single digit', async () => {
     return [...start, last!]
   })
   const withAba = fc.array(digit, { minLength: 8, maxLength: 8 }).map((start) => {
-    // The ninth digit has the weight 1.
+    // The missing ninth digit has the weight 1.
     const sum = start.reduce((total, value, index) => total + value * [3, 7, 1][index % 3]!, 0)
     return [...start, (10 - (sum % 10)) % 10]
   })
@@ -56,7 +59,7 @@ t.test('the checksums detect every change of a single digit', async () => {
 })
 
 t.test(
-  'the brand is correct for the first and the last prefix of every range, and for the prefixes next to them',
+  'the brand is correct at the first and the last prefix of every range, and just outside of the range',
   async (t) => {
     const rows: [brand: string | undefined, ...digits: string[]][] = [
       ['visa', '4000', '4999'],

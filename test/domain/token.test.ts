@@ -28,7 +28,7 @@ const CARD = {
   type: 'card',
   data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2030, cvc: '123' },
 }
-t.test('a refusal shows the first error and counts the others', async (t) => {
+t.test('the error for an invalid token has the text of the first error and counts the others', async (t) => {
   const message = await prepare({ ...CARD, data: { number: '1', cvc: '1' } }).catch((error) => error.message)
   t.equal(
     message,
@@ -62,7 +62,7 @@ t.test('the size of a mask and the work of its expressions are limited', async (
   )
 })
 
-t.test('a token has its properties in the documented order', async (t) => {
+t.test('the properties of a token are in the documented order', async (t) => {
   const optional = {
     metadata: { a: '1' },
     search_indexes: ['x'],
@@ -86,7 +86,7 @@ t.test('a token has its properties in the documented order', async (t) => {
   t.equal(Object.keys(viewToken(full, 'reveal')).join(' '), order)
 })
 
-t.test('no error message shows a value', async (t) => {
+t.test('no error message about a token shows a value of its data', async (t) => {
   const secret = 'S3CRET-4242424242424242'
   const inputs = [
     { type: secret, data: secret },

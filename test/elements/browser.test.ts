@@ -1,4 +1,4 @@
-/** The card fields in Chromium, with unmodified packages, and with every host but localhost out of reach. */
+/** The card fields in Chromium, with unmodified packages. The browser can reach no host except localhost. */
 import type { Browser, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { installElements, routeElements } from '../../src/playwright.js'
@@ -27,7 +27,7 @@ type Lab = Visit & {
 
 const open = (t: Test, prepare?: (tab: Page) => Promise<void>) => visit(t, browser!, shop, prepare)
 
-/** A page with the fields of Coffer and the package `@basis-theory/web-elements`. */
+/** Opens a page with the fields of Coffer and the package `@basis-theory/web-elements`. */
 async function openLab(t: Test, options: { frame?: boolean } = {}): Promise<Lab> {
   const opened = await open(t, (tab) => installElements(tab, coffer.server, options))
   const { tab } = opened
@@ -35,7 +35,7 @@ async function openLab(t: Test, options: { frame?: boolean } = {}): Promise<Lab>
     const scope = globalThis as Json
     scope.bt = await scope.kit.basistheory(key)
     scope.events = []
-    /** Creates and mounts a field that notes its events. */
+    /** Creates and mounts a field, and records the events of the field. */
     scope.add = async (type: string, place: string, options: object = {}) => {
       const element = scope.bt.createElement(type, { targetId: place.slice(1), ...options })
       for (const name of ['ready', 'change', 'focus', 'blur', 'keydown'])
@@ -120,8 +120,11 @@ t.test(
   },
 )
 
-t.test('requests of real fields reach Coffer, from frames of other origins too', needsChromium, async (t) => {
-  const hosted = `<script>
+t.test(
+  'requests of hosted fields reach Coffer, from frames of other origins too',
+  needsChromium,
+  async (t) => {
+    const hosted = `<script>
     const ask = async (url) => {
       const body = JSON.stringify({ type: 'card', data: { number: '${NUMBER}' } })
       const headers = { 'BT-API-KEY': location.hash.slice(1), 'BT-DEVICE-INFO': 'e30=', 'content-type': 'application/json' }
@@ -131,28 +134,31 @@ t.test('requests of real fields reach Coffer, from frames of other origins too',
     Promise.all(['/api/tokens', 'https://api.test.basistheory.com/tokens'].map(ask))
       .then((answers) => parent.postMessage(answers, '*'), (error) => parent.postMessage(String(error), '*'))
   </script>`
-  const { tab, strangers } = await open(t, async (tab) => {
-    // This route takes the place of the page of the vendor, or of a recording of that page.
-    await tab.route('https://js.basistheory.com/web-elements/**', (route) =>
-      route.fulfill({ contentType: 'text/html', body: hosted }),
-    )
-    await routeElements(tab, coffer.server)
-  })
-  const answers: Json[] = await tab.evaluate((key) => {
-    const { document, addEventListener } = globalThis as Json
-    const frame = document.createElement('iframe')
-    frame.src = `https://js.basistheory.com/web-elements/2.17.0/hosted-elements/index.html#${key}`
-    const answered = new Promise((resolve) => addEventListener('message', ({ data }: Json) => resolve(data)))
-    document.body.append(frame)
-    return answered as never
-  }, coffer.keys.public)
-  t.match(answers, [
-    { status: 201, trace: String },
-    { status: 201, trace: String },
-  ])
-  for (const { id } of answers) t.match((await stored(id)).data, { number: NUMBER })
-  t.strictSame(strangers, [])
-})
+    const { tab, strangers } = await open(t, async (tab) => {
+      // This route answers in place of the vendor's page, or of a recording of that page.
+      await tab.route('https://js.basistheory.com/web-elements/**', (route) =>
+        route.fulfill({ contentType: 'text/html', body: hosted }),
+      )
+      await routeElements(tab, coffer.server)
+    })
+    const answers: Json[] = await tab.evaluate((key) => {
+      const { document, addEventListener } = globalThis as Json
+      const frame = document.createElement('iframe')
+      frame.src = `https://js.basistheory.com/web-elements/2.17.0/hosted-elements/index.html#${key}`
+      const answered = new Promise((resolve) =>
+        addEventListener('message', ({ data }: Json) => resolve(data)),
+      )
+      document.body.append(frame)
+      return answered as never
+    }, coffer.keys.public)
+    t.match(answers, [
+      { status: 201, trace: String },
+      { status: 201, trace: String },
+    ])
+    for (const { id } of answers) t.match((await stored(id)).data, { number: NUMBER })
+    t.strictSame(strangers, [])
+  },
+)
 
 t.test(
   'a page creates a token from three React fields, and sends nothing while a field is empty',
@@ -169,7 +175,7 @@ t.test(
     )
     await fillCard(tab, '4264281511112228', '1/2031', '987')
     const [answer] = await Promise.all([
-      // The page sends its request to the same address as in production.
+      // The page sends its request to the address that it uses in production. Coffer answers the request.
       tab.waitForResponse('https://js.basistheory.com/api/tokens'),
       tab.getByRole('button', { name: 'Pay' }).click(),
     ])
@@ -184,7 +190,7 @@ t.test(
   },
 )
 
-t.test('basis-theory-js loads the script from Coffer', needsChromium, async (t) => {
+t.test('basis-theory-js can load the script of the card fields from Coffer', needsChromium, async (t) => {
   const { tab, strangers } = await open(t)
   const create = async ([key, url]: readonly [string, string]) => {
     const scope = globalThis as Json
@@ -209,45 +215,49 @@ t.test('basis-theory-js loads the script from Coffer', needsChromium, async (t) 
   t.strictSame(strangers, [])
 })
 
-t.test('a script tag sets the global variables of both packages', needsChromium, async (t) => {
-  const { tab, strangers } = await open(t)
-  await tab.addScriptTag({ url: `${coffer.server.url}/web-elements/2.17.0/client/index.js` })
-  const names = await tab.evaluate(
-    async ([key]) => {
-      const scope = globalThis as Json
-      const first = scope.BasisTheoryElements
-      const bt = await scope.basistheory(key)
-      const old = await scope.BasisTheory.init(key, { elements: true })
-      const refused = (call: () => unknown) => {
-        try {
-          return String(call())
-        } catch (error) {
-          return (error as Error).message
+t.test(
+  'a script tag for the card fields sets the global variables of both packages',
+  needsChromium,
+  async (t) => {
+    const { tab, strangers } = await open(t)
+    await tab.addScriptTag({ url: `${coffer.server.url}/web-elements/2.17.0/client/index.js` })
+    const names = await tab.evaluate(
+      async ([key]) => {
+        const scope = globalThis as Json
+        const first = scope.BasisTheoryElements
+        const bt = await scope.basistheory(key)
+        const old = await scope.BasisTheory.init(key, { elements: true })
+        const refused = (call: () => unknown) => {
+          try {
+            return String(call())
+          } catch (error) {
+            return (error as Error).message
+          }
         }
-      }
-      const { element } = { element: old.createElement('text', { targetId: 'a' }) }
-      await element.mount('#a')
-      return {
-        isSame: first === scope.BasisTheoryElements && scope.BasisTheory === old,
-        has: bt.hasElement({ a: [element] }) && !bt.hasElement({ a: [{}] }),
-        logs: refused(() => old.logs),
-        version3: refused(() => scope.BasisTheory(key)),
-        noKey: await scope.basistheory('').catch((error: Error) => error.message),
-        json: JSON.stringify(element),
-      }
-    },
-    [coffer.keys.public],
-  )
-  t.match(names, {
-    isSame: true,
-    has: true,
-    logs: /BasisTheory\.logs/,
-    version3: /version 3 of Elements/,
-    noKey: 'API key is required',
-    json: '{}',
-  })
-  t.strictSame(strangers, [])
-})
+        const { element } = { element: old.createElement('text', { targetId: 'a' }) }
+        await element.mount('#a')
+        return {
+          isSame: first === scope.BasisTheoryElements && scope.BasisTheory === old,
+          has: bt.hasElement({ a: [element] }) && !bt.hasElement({ a: [{}] }),
+          logs: refused(() => old.logs),
+          version3: refused(() => scope.BasisTheory(key)),
+          noKey: await scope.basistheory('').catch((error: Error) => error.message),
+          json: JSON.stringify(element),
+        }
+      },
+      [coffer.keys.public],
+    )
+    t.match(names, {
+      isSame: true,
+      has: true,
+      logs: /BasisTheory\.logs/,
+      version3: /version 3 of Elements/,
+      noKey: 'API key is required',
+      json: '{}',
+    })
+    t.strictSame(strangers, [])
+  },
+)
 
 t.test(
   'the fields work on a page that has a content security policy and loads the script with an integrity digest',
@@ -322,7 +332,7 @@ t.test(
   },
 )
 
-t.test('the value of a field can be used to update a token', needsChromium, async (t) => {
+t.test('the value of a card field can be used to update a token', needsChromium, async (t) => {
   const { id } = await coffer.server
     .as(coffer.keys.private)
     .tokens.create({ type: 'token', data: { name: 'Ada' } })
@@ -348,7 +358,7 @@ t.test('the value of a field can be used to update a token', needsChromium, asyn
 })
 
 t.test(
-  'each field sends the event ready once, also to a listener that is added later',
+  'each card field sends the event ready once, also to a listener that is added later',
   needsChromium,
   async (t) => {
     const lab = await openLab(t)
@@ -379,7 +389,7 @@ t.test(
 )
 
 t.test(
-  'the event change reports brand, last digits and errors, and is sent only if one of them has changed',
+  'the event change reports brand, last digits and errors, and is sent only if one of these has changed',
   needsChromium,
   async (t) => {
     const lab = await openLab(t)
@@ -428,7 +438,7 @@ t.test(
 )
 
 t.test(
-  'a submit sends dates and masked texts in the documented form, and reports invalid fields',
+  'a field sends dates and masked texts in the documented form, and reports invalid input',
   needsChromium,
   async (t) => {
     const lab = await openLab(t)
@@ -495,34 +505,45 @@ t.test(
   },
 )
 
-t.test('errors of the server and of the network are reported with their status', needsChromium, async (t) => {
-  const lab = await openLab(t)
-  const rules = [{ operation: 'token create', kind: 'status', status: 400, times: 1 } as const]
-  await coffer.server.control.faults.set({ rules })
-  const create = () =>
-    lab.run(({ bt, scope }) => scope.refusal(bt.tokens.create({ type: 'nope', data: 'x' })))
-  t.match(await create(), { name: 'BasisTheoryApiError', status: 400, data: { status: 400 } })
-  t.match(await create(), { name: 'BasisTheoryApiError', status: 400, data: { errors: { type: [String] } } })
-  const forbidden = await lab.run(({ bt, scope }) =>
-    scope.refusal(
-      bt.tokens.create({ type: 'token', data: 'x' }, { apiKey: 'key_none', correlationId: 'mine' }),
-    ),
-  )
-  t.match(forbidden, { status: 401 })
-  await lab.tab.unrouteAll()
-  t.match(await create(), { name: 'BasisTheoryApiError', status: -1, message: /does not answer/ })
-  await lab.tab.unrouteAll()
-  await routeElements(lab.tab, { url: 'http://localhost:1' })
-  t.match(await create(), { status: 502, data: { detail: /Coffer does not answer at http:\/\/localhost:1/ } })
-  const install = (url: string) => installElements(lab.tab, { url })
-  await t.rejects(
-    install('http://localhost:1'),
-    /Coffer does not answer at http:\/\/localhost:1\. Start it: /,
-  )
-  await t.rejects(install(shop), /is no server of Coffer/)
-})
+t.test(
+  'the card fields report errors of the server and of the network with their status',
+  needsChromium,
+  async (t) => {
+    const lab = await openLab(t)
+    const rules = [{ operation: 'token create', kind: 'status', status: 400, times: 1 } as const]
+    await coffer.server.control.faults.set({ rules })
+    const create = () =>
+      lab.run(({ bt, scope }) => scope.refusal(bt.tokens.create({ type: 'nope', data: 'x' })))
+    t.match(await create(), { name: 'BasisTheoryApiError', status: 400, data: { status: 400 } })
+    t.match(await create(), {
+      name: 'BasisTheoryApiError',
+      status: 400,
+      data: { errors: { type: [String] } },
+    })
+    const forbidden = await lab.run(({ bt, scope }) =>
+      scope.refusal(
+        bt.tokens.create({ type: 'token', data: 'x' }, { apiKey: 'key_none', correlationId: 'mine' }),
+      ),
+    )
+    t.match(forbidden, { status: 401 })
+    await lab.tab.unrouteAll()
+    t.match(await create(), { name: 'BasisTheoryApiError', status: -1, message: /does not answer/ })
+    await lab.tab.unrouteAll()
+    await routeElements(lab.tab, { url: 'http://localhost:1' })
+    t.match(await create(), {
+      status: 502,
+      data: { detail: /Coffer does not answer at http:\/\/localhost:1/ },
+    })
+    const install = (url: string) => installElements(lab.tab, { url })
+    await t.rejects(
+      install('http://localhost:1'),
+      /Coffer does not answer at http:\/\/localhost:1\. Start it: /,
+    )
+    await t.rejects(install(shop), /is no server of Coffer/)
+  },
+)
 
-t.test('the methods of fields have the documented effects', needsChromium, async (t) => {
+t.test('the methods of card fields have the documented effects', needsChromium, async (t) => {
   const lab = await openLab(t)
   const { tab, run } = lab
   await run(async ({ scope }) => {
@@ -561,141 +582,161 @@ t.test('the methods of fields have the documented effects', needsChromium, async
   t.equal(await one.count(), 0)
 })
 
-t.test('the page gets references, and only fields show their values', needsChromium, async (t) => {
-  const lab = await openLab(t)
-  const card = { number: NUMBER, expiration_month: 12, expiration_year: 2031, cvc: '123' }
-  const { id } = await coffer.server.as(coffer.keys.private).tokens.create({ type: 'card', data: card })
-  const made = await lab.run(async ({ bt, scope }) => {
-    scope.card = await scope.add('card', '#a')
-    scope.number = await scope.add('cardNumber', '#b', { 'aria-label': 'Own number' })
-    scope.date = await scope.add('cardExpirationDate', '#c', { 'aria-label': 'Own date' })
-    scope.session = await bt.sessions.create()
-    return scope.session.nonce
-  })
-  const rules = [
-    {
-      description: 'x',
-      priority: 1,
-      container: '/',
-      transform: 'reveal',
-      permissions: ['token:read', 'token:use'],
-    },
-  ]
-  const authorized = await coffer.backend.send('POST /sessions/authorize', { nonce: made, rules })
-  t.equal(authorized.status, 200, authorized.text)
-  await lab.tab.evaluate((id) => {
-    ;(globalThis as Json).tokenId = id
-  }, id)
-  const token = await lab.run(async ({ bt, scope }) => {
-    const apiKey = scope.session.sessionKey
-    scope.token = await bt.tokens.retrieve(scope.tokenId, { apiKey })
-    const { number, expiration_month: month, expiration_year: year } = scope.token.data
-    scope.card.setValue(scope.token.data)
-    scope.number.setValue(number)
-    scope.date.setValue({ month, year })
-    return { token: scope.token, card: scope.card.metadata }
-  })
-  t.match(token, { token: { id, data: { number: { path: 'data.number' } } }, card: { complete: true } })
-  t.notMatch(JSON.stringify(token), NUMBER)
-  t.equal(await lab.tab.getByLabel('Card Number').inputValue(), '4242 4242 4242 4242')
-  t.equal(await lab.tab.getByLabel('Own number').inputValue(), '4242 4242 4242 4242')
-  t.equal(await lab.tab.getByLabel('Own date').inputValue(), '12/31')
-})
+t.test(
+  'the page gets references in place of values, and only fields show the values',
+  needsChromium,
+  async (t) => {
+    const lab = await openLab(t)
+    const card = { number: NUMBER, expiration_month: 12, expiration_year: 2031, cvc: '123' }
+    const { id } = await coffer.server.as(coffer.keys.private).tokens.create({ type: 'card', data: card })
+    const made = await lab.run(async ({ bt, scope }) => {
+      scope.card = await scope.add('card', '#a')
+      scope.number = await scope.add('cardNumber', '#b', { 'aria-label': 'Own number' })
+      scope.date = await scope.add('cardExpirationDate', '#c', { 'aria-label': 'Own date' })
+      scope.session = await bt.sessions.create()
+      return scope.session.nonce
+    })
+    const rules = [
+      {
+        description: 'x',
+        priority: 1,
+        container: '/',
+        transform: 'reveal',
+        permissions: ['token:read', 'token:use'],
+      },
+    ]
+    const authorized = await coffer.backend.send('POST /sessions/authorize', { nonce: made, rules })
+    t.equal(authorized.status, 200, authorized.text)
+    await lab.tab.evaluate((id) => {
+      ;(globalThis as Json).tokenId = id
+    }, id)
+    const token = await lab.run(async ({ bt, scope }) => {
+      const apiKey = scope.session.sessionKey
+      scope.token = await bt.tokens.retrieve(scope.tokenId, { apiKey })
+      const { number, expiration_month: month, expiration_year: year } = scope.token.data
+      scope.card.setValue(scope.token.data)
+      scope.number.setValue(number)
+      scope.date.setValue({ month, year })
+      return { token: scope.token, card: scope.card.metadata }
+    })
+    t.match(token, { token: { id, data: { number: { path: 'data.number' } } }, card: { complete: true } })
+    t.notMatch(JSON.stringify(token), NUMBER)
+    t.equal(await lab.tab.getByLabel('Card Number').inputValue(), '4242 4242 4242 4242')
+    t.equal(await lab.tab.getByLabel('Own number').inputValue(), '4242 4242 4242 4242')
+    t.equal(await lab.tab.getByLabel('Own date').inputValue(), '12/31')
+  },
+)
 
-t.test('a proxy gets the values of fields, and the page gets references', needsChromium, async (t) => {
-  const lab = await openLab(t)
-  const { processor, server, keys } = coffer
-  const proxy = await server.as(keys.management).proxies.create({
-    name: 'processor',
-    destination_url: processor.url,
-    require_auth: false,
-  })
-  await lab.tab.evaluate((key) => {
-    ;(globalThis as Json).proxyKey = key
-  }, proxy.key)
-  await lab.run(async ({ scope }) => {
-    scope.number = await scope.add('cardNumber', '#a')
-  })
-  await lab.tab.getByLabel('Card Number').fill(NUMBER)
-  processor.answer = ({ url, body }, response) => {
-    response.statusCode = url.includes('refuse') ? 422 : 200
-    response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify({ said: [JSON.parse(body).number], url }))
-  }
-  const answers = await lab.run(async ({ bt, scope }) => {
-    const body = { number: scope.number }
-    const headers = { 'BT-PROXY-KEY': scope.proxyKey }
-    return {
-      plain: await bt.proxy.post({ path: 'charges', query: { a: '1' }, headers, body }),
-      full: await bt.proxy.put({ headers, body, includeResponseHeaders: true }),
-      refused: await scope.refusal(bt.proxy.post({ path: '/refuse', headers, body })),
+t.test(
+  'a proxy gets the values of card fields, and the page gets references in the response',
+  needsChromium,
+  async (t) => {
+    const lab = await openLab(t)
+    const { processor, server, keys } = coffer
+    const proxy = await server.as(keys.management).proxies.create({
+      name: 'processor',
+      destination_url: processor.url,
+      require_auth: false,
+    })
+    await lab.tab.evaluate((key) => {
+      ;(globalThis as Json).proxyKey = key
+    }, proxy.key)
+    await lab.run(async ({ scope }) => {
+      scope.number = await scope.add('cardNumber', '#a')
+    })
+    await lab.tab.getByLabel('Card Number').fill(NUMBER)
+    processor.answer = ({ url, body }, response) => {
+      response.statusCode = url.includes('refuse') ? 422 : 200
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ said: [JSON.parse(body).number], url }))
     }
-  })
-  t.match(JSON.parse(processor.received.at(-3)!.body), { number: NUMBER })
-  t.equal(processor.received.at(-3)!.url, '/charges?a=1')
-  t.match(answers, {
-    plain: { said: [{ path: 'said[0]' }] },
-    full: { data: { said: [{ path: 'said[0]' }] }, headers: { 'bt-trace-id': String } },
-    refused: { name: 'BasisTheoryApiError', status: 422, data: { said: [{ path: 'said[0]' }] } },
-  })
-  t.notMatch(JSON.stringify(answers), NUMBER)
-})
-
-t.test('a value is in no event, attribute, text, console line or address', needsChromium, async (t) => {
-  const lab = await openLab(t)
-  const heard = await lab.run(async ({ scope }) => {
-    scope.heard = []
-    const { document } = scope
-    for (const type of ['input', 'change', 'keydown', 'beforeinput', 'paste', 'focusin'])
-      document.body.addEventListener(type, ({ target }: Json) => scope.heard.push(type, target.value))
-    const form = document.createElement('form')
-    form.onsubmit = () => scope.heard.push('submit')
-    document.body.append(form)
-    form.append(document.querySelector('#a'), document.createElement('button'))
-    scope.card = await scope.add('card', '#a')
-  })
-  t.equal(heard, undefined)
-  await fillCard(lab.tab, NUMBER, '12/30', '987')
-  await lab.tab.getByLabel('CVC').press('Enter')
-  const seen = await lab.run(({ bt, scope }) => ({
-    ...{ events: scope.events, heard: scope.heard, element: scope.card, keys: Object.keys(scope.card) },
-    ...{ html: scope.document.documentElement.outerHTML, bt, metadata: scope.card.cardMetadata },
-    form: scope.document.querySelector('input').form,
-  }))
-  const all = [JSON.stringify(seen), ...lab.printed, ...lab.asked].join('\n')
-  for (const value of [NUMBER, '4242 4242', '"987"', '12/30']) t.notMatch(all, value)
-  t.strictSame(seen.heard, [], 'listeners of the page hear nothing of the inputs, and Enter submits no form')
-  t.equal(seen.form, null, 'the inputs belong to no form')
-})
-
-t.test('an error names the option, method, event or format that is missing', needsChromium, async (t) => {
-  const lab = await openLab(t)
-  const said = await lab.run(async ({ bt, scope }) => {
-    const thrown = (call: () => unknown) => {
-      try {
-        return String(call())
-      } catch (error) {
-        return `${(error as Error).name} ${(error as Error).message}`
+    const answers = await lab.run(async ({ bt, scope }) => {
+      const body = { number: scope.number }
+      const headers = { 'BT-PROXY-KEY': scope.proxyKey }
+      return {
+        plain: await bt.proxy.post({ path: 'charges', query: { a: '1' }, headers, body }),
+        full: await bt.proxy.put({ headers, body, includeResponseHeaders: true }),
+        refused: await scope.refusal(bt.proxy.post({ path: '/refuse', headers, body })),
       }
-    }
-    const text = bt.createElement('text', { targetId: 'a' })
-    const date = bt.createElement('cardExpirationDate', { targetId: 'a' })
-    return {
-      encrypt: (await scope.refusal(bt.tokens.encrypt({}))).message,
-      'bt.client': (await scope.refusal(bt.client.get('https://x.test'))).message,
-      copyButton: thrown(() => bt.createElement('copyButton', { targetId: 'a' })),
-      coBadgedSupport: thrown(() => bt.createElement('card', { coBadgedSupport: ['bancontact'] })),
-      enableCopy: (await scope.refusal(text.update({ enableCopy: true }))).message,
-      'event copy': thrown(() => text.on('copy', () => {})),
-      LLLL: thrown(() => date.format('LLLL')),
-      targetId: thrown(() => bt.createElement('cardNumber')),
-      device: typeof bt.device.getDeviceInfo().timeZone,
-    }
-  })
-  const { device, ...errors } = said
-  t.equal(device, 'string')
-  for (const [name, message] of Object.entries(errors)) t.match(message, name)
-})
+    })
+    t.match(JSON.parse(processor.received.at(-3)!.body), { number: NUMBER })
+    t.equal(processor.received.at(-3)!.url, '/charges?a=1')
+    t.match(answers, {
+      plain: { said: [{ path: 'said[0]' }] },
+      full: { data: { said: [{ path: 'said[0]' }] }, headers: { 'bt-trace-id': String } },
+      refused: { name: 'BasisTheoryApiError', status: 422, data: { said: [{ path: 'said[0]' }] } },
+    })
+    t.notMatch(JSON.stringify(answers), NUMBER)
+  },
+)
+
+t.test(
+  'the value of a field is in no event, attribute, text, console line or address',
+  needsChromium,
+  async (t) => {
+    const lab = await openLab(t)
+    const heard = await lab.run(async ({ scope }) => {
+      scope.heard = []
+      const { document } = scope
+      for (const type of ['input', 'change', 'keydown', 'beforeinput', 'paste', 'focusin'])
+        document.body.addEventListener(type, ({ target }: Json) => scope.heard.push(type, target.value))
+      const form = document.createElement('form')
+      form.onsubmit = () => scope.heard.push('submit')
+      document.body.append(form)
+      form.append(document.querySelector('#a'), document.createElement('button'))
+      scope.card = await scope.add('card', '#a')
+    })
+    t.equal(heard, undefined)
+    await fillCard(lab.tab, NUMBER, '12/30', '987')
+    await lab.tab.getByLabel('CVC').press('Enter')
+    const seen = await lab.run(({ bt, scope }) => ({
+      ...{ events: scope.events, heard: scope.heard, element: scope.card, keys: Object.keys(scope.card) },
+      ...{ html: scope.document.documentElement.outerHTML, bt, metadata: scope.card.cardMetadata },
+      form: scope.document.querySelector('input').form,
+    }))
+    const all = [JSON.stringify(seen), ...lab.printed, ...lab.asked].join('\n')
+    for (const value of [NUMBER, '4242 4242', '"987"', '12/30']) t.notMatch(all, value)
+    t.strictSame(
+      seen.heard,
+      [],
+      'listeners of the page hear nothing of the inputs, and Enter submits no form',
+    )
+    t.equal(seen.form, null, 'the inputs belong to no form')
+  },
+)
+
+t.test(
+  'an error names the option, method, event or format that the card fields lack',
+  needsChromium,
+  async (t) => {
+    const lab = await openLab(t)
+    const said = await lab.run(async ({ bt, scope }) => {
+      const thrown = (call: () => unknown) => {
+        try {
+          return String(call())
+        } catch (error) {
+          return `${(error as Error).name} ${(error as Error).message}`
+        }
+      }
+      const text = bt.createElement('text', { targetId: 'a' })
+      const date = bt.createElement('cardExpirationDate', { targetId: 'a' })
+      return {
+        encrypt: (await scope.refusal(bt.tokens.encrypt({}))).message,
+        'bt.client': (await scope.refusal(bt.client.get('https://x.test'))).message,
+        copyButton: thrown(() => bt.createElement('copyButton', { targetId: 'a' })),
+        coBadgedSupport: thrown(() => bt.createElement('card', { coBadgedSupport: ['bancontact'] })),
+        enableCopy: (await scope.refusal(text.update({ enableCopy: true }))).message,
+        'event copy': thrown(() => text.on('copy', () => {})),
+        LLLL: thrown(() => date.format('LLLL')),
+        targetId: thrown(() => bt.createElement('cardNumber')),
+        device: typeof bt.device.getDeviceInfo().timeZone,
+      }
+    })
+    const { device, ...errors } = said
+    t.equal(device, 'string')
+    for (const [name, message] of Object.entries(errors)) t.match(message, name)
+  },
+)
 
 t.test(
   'with the option for frames, tests find the fields with the same locators as the hosted fields',

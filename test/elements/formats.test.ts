@@ -1,4 +1,4 @@
-/** Checks how fields format typed text, and which faults they find. */
+/** Checks how card fields format typed text, and which faults the fields find. */
 import { createRequire } from 'node:module'
 import t from 'tap'
 import { BRANDS, findBrand } from '../../src/elements/brands.js'
@@ -22,7 +22,7 @@ t.test(
   },
 )
 
-t.test('the longest prefix decides the brand', async (t) => {
+t.test('the longest matching prefix of a card number decides the brand', async (t) => {
   const table = {
     '': undefined,
     4: 'visa',
@@ -87,7 +87,7 @@ t.test('a card number is complete if it has a length of its brand and a valid ch
   for (const [text, options, reading] of table) t.match(readNumber(text, options), reading, text)
 })
 
-t.test('typed dates become MM/YY', async (t) => {
+t.test('a typed expiration date becomes MM/YY', async (t) => {
   const table = [
     ['1', '1'],
     ['2', '02'],
@@ -111,7 +111,7 @@ t.test('typed dates become MM/YY', async (t) => {
   t.equal(formatDate('1230', { showSpacing: true }), '12 / 30')
 })
 
-t.test('a date is valid until the end of its month', async (t) => {
+t.test('a card is valid until the end of the month of its expiration date', async (t) => {
   const table = [
     ['06/30', {}, undefined],
     ['05/30', {}, 'invalid'],
@@ -129,7 +129,7 @@ t.test('a date is valid until the end of its month', async (t) => {
   for (const [text, options, fault] of table) t.equal(readDate(text, options, NOW).fault, fault, text)
 })
 
-t.test('a date is printed with patterns of Luxon, and other patterns are refused', async (t) => {
+t.test('an expiration date is printed with a pattern of Luxon, and other patterns are refused', async (t) => {
   const date = { month: 4, year: 2030 }
   const table = {
     'yyyy-MM': '2030-04',
@@ -148,7 +148,7 @@ t.test('a date is printed with patterns of Luxon, and other patterns are refused
     })
 })
 
-t.test('a verification code has the length of its brand', async (t) => {
+t.test('a verification code has the length that its brand requires', async (t) => {
   const table = [
     ['123', {}, '123', undefined],
     ['1234', {}, '1234', undefined],
@@ -164,7 +164,7 @@ t.test('a verification code has the length of its brand', async (t) => {
   }
 })
 
-t.test('a mask adds its characters, and drops characters that fit no slot', async (t) => {
+t.test('a mask adds its fixed characters, and drops typed characters that fit no slot', async (t) => {
   const digit = /\d/g
   const mask = [digit, digit, digit, '-', digit, digit, '-', digit, digit, digit, digit]
   const phone = ['(', digit, digit, ')', ' ', digit]
@@ -211,7 +211,7 @@ t.test('a text field applies its validation, its maximum length and its transfor
     t.equal(readText('123-45-6789', { transform }).value, value, String(transform))
 })
 
-t.test('after formatting, the caret is still behind the same character', async (t) => {
+t.test('after a card number is formatted, the caret is still behind the same digit', async (t) => {
   const table = [
     ['4242 4', 6, '4242 4', 6],
     ['42425', 5, '4242 5', 6],
@@ -268,7 +268,7 @@ t.test('responses to the page contain references in place of values', async (t) 
 })
 
 t.test(
-  'an error names an option that Coffer does not support, unless the option is switched off',
+  'an error names an option of the fields that Coffer does not support, unless the option is switched off',
   async (t) => {
     const missing = {
       enableCopy: true,

@@ -1,4 +1,7 @@
-/** A shop whose pages use the unmodified packages, its server, and a server of Coffer. */
+/**
+ * The parts of a checkout: a shop whose pages use the unmodified packages, the server of the shop, and a server of
+ * Coffer.
+ */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -77,7 +80,7 @@ export function Checkout({ apiKey }) {
 }
 `
 
-/** The code of a page that offers the packages to the test. The test then calls them. */
+/** The code of a page that offers the packages to the test. The test then calls the packages through this code. */
 const KIT = `
 import { BasisTheory } from '@basis-theory/basis-theory-js'
 import { basistheory } from '@basis-theory/web-elements'
@@ -125,7 +128,7 @@ const PAGE = `<!doctype html><html lang="en"><title>Shop</title><main><h1>Shop</
 
 export type Coffer = Awaited<ReturnType<typeof startCoffer>>
 
-/** Coffer, and a payment service that its proxies reach. */
+/** Starts Coffer and a payment service that its proxies reach. */
 export async function startCoffer(t: Test) {
   const processor = await startStub()
   const server = await startServer({ prefix: 'bt', allowNet: [`127.0.0.1:${processor.port}`] })
@@ -137,8 +140,8 @@ export async function startCoffer(t: Test) {
 }
 
 /**
- * Starts the shop and returns its address. Requests of the checkout page to its backend are answered. Every other
- * path answers with the page.
+ * Starts the shop and returns its address. Requests of the checkout page to its backend are answered. For every other
+ * path, the shop answers with the page.
  */
 export async function startShop(t: Test, { backend, processor }: Coffer, kit: string): Promise<string> {
   const answers: Record<string, (body: Json) => Promise<Json>> = {
@@ -179,15 +182,18 @@ async function readJson(request: IncomingMessage): Promise<Json> {
 
 export interface Visit {
   tab: Page
-  /** The hosts other than localhost that the page asked for without being routed. */
+  /** The hosts other than localhost that the page requested although no route of the test answers for them. */
   strangers: string[]
-  /** The address of each request of the page. */
+  /** The addresses of all requests of the page. */
   asked: string[]
-  /** The lines that the page has printed. */
+  /** The lines that the page has written to its console. */
   printed: string[]
 }
 
-/** Opens a page for which every host but localhost is out of reach. `prepare` runs before the page is loaded. */
+/**
+ * Opens a page for which every host except localhost is out of reach. The function `prepare` runs before the page is
+ * loaded.
+ */
 export async function visit(
   t: Test,
   browser: Browser,

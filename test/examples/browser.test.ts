@@ -18,7 +18,8 @@ interface Runner {
 }
 
 /**
- * A stand-in for the part of `@playwright/test` that the tests of the document use. The package is not installed here.
+ * A stand-in for the part of `@playwright/test` that the tests of the document use. This machine does not have the
+ * package `@playwright/test`.
  */
 const RUNNER = `
 export const [tests, before, after] = [[], [], []]
@@ -58,7 +59,7 @@ t.teardown(async () => {
   rmSync(place, { recursive: true, force: true })
 })
 
-/** The block as a module that imports the built package. */
+/** Writes the code block to a file, as a module that imports the built package. */
 function writeModule(name: string, code: string): string {
   const path = join(place, name)
   const local = code
@@ -80,7 +81,7 @@ async function openTab(t: Test): Promise<Page> {
   return context.newPage()
 }
 
-t.test('the tests for Playwright pass without network', needsChromium, async (t) => {
+t.test('the tests for Playwright in docs/browser.md pass without network', needsChromium, async (t) => {
   await import(writeModule('checkout.spec.mjs', spec))
   const { tests, before, after } = (await import(join(place, 'runner.mjs'))) as Runner
   for (const run of before) await run()
@@ -104,7 +105,7 @@ async function openPage(t: Test, prepare: (tab: Page, url: string) => Promise<st
   t.teardown(() => coffer.stop())
   const tab = await openTab(t)
   const body = await prepare(tab, coffer.url)
-  // Chromium lets a page reach a server on this machine only if the page comes from this machine.
+  // Chromium lets a page reach a server on this machine only if the page itself comes from this machine.
   const shop = createServer((_, response) => response.setHeader('content-type', 'text/html').end(body))
   shop.listen(0, '127.0.0.1')
   await once(shop, 'listening')
@@ -124,25 +125,29 @@ async function openPage(t: Test, prepare: (tab: Page, url: string) => Promise<st
   t.match(data, { number: 'XXXXXXXXXXXX4242' })
 }
 
-t.test('the redirect for Cypress serves the script from Coffer', needsChromium, async (t) => {
-  await openPage(t, async (tab, url) => {
-    // A stand-in for the part of Cypress that the document uses.
-    const routes: Promise<unknown>[] = []
-    const cy = {
-      intercept: (address: string, handler: (request: { redirect(to: string): void }) => void) => {
-        const handle = (route: Route) =>
-          handler({ redirect: (location) => route.fulfill({ status: 302, headers: { location } }) })
-        routes.push(tab.route(address, handle))
-      },
-    }
-    const local = cypress.replace('http://localhost:4010', url)
-    new Function('cy', 'beforeEach', local)(cy, (run: () => void) => run())
-    await Promise.all(routes)
-    return page
-  })
-})
+t.test(
+  'the redirect for Cypress in docs/browser.md serves the script from Coffer',
+  needsChromium,
+  async (t) => {
+    await openPage(t, async (tab, url) => {
+      // A stand-in for the part of Cypress that the document uses.
+      const routes: Promise<unknown>[] = []
+      const cy = {
+        intercept: (address: string, handler: (request: { redirect(to: string): void }) => void) => {
+          const handle = (route: Route) =>
+            handler({ redirect: (location) => route.fulfill({ status: 302, headers: { location } }) })
+          routes.push(tab.route(address, handle))
+        },
+      }
+      const local = cypress.replace('http://localhost:4010', url)
+      new Function('cy', 'beforeEach', local)(cy, (run: () => void) => run())
+      await Promise.all(routes)
+      return page
+    })
+  },
+)
 
-t.test('the script tag of the document loads the fields', needsChromium, async (t) => {
+t.test('the script tag in docs/browser.md loads the card fields', needsChromium, async (t) => {
   await openPage(t, async (_, url) => {
     const hosted = /^<script src="https:\/\/js\..*$/m
     t.match(page, hosted)
@@ -150,9 +155,12 @@ t.test('the script tag of the document loads the fields', needsChromium, async (
   })
 })
 
-t.test('the document lists every option that the program reports as missing', async (t) => {
-  const [, missing = ''] = readDocument('docs/browser.md').split('\n## What is missing\n')
-  const options = readFileSync(join(ROOT, 'src/elements/options.ts'), 'utf8')
-  const [, list = ''] = /const MISSING = \[(.*)\]/.exec(options) ?? []
-  for (const [, name] of list.matchAll(/'(\w+)'/g)) t.match(missing, `\`${name}\``)
-})
+t.test(
+  'docs/browser.md lists every option of the card fields that the program reports as missing',
+  async (t) => {
+    const [, missing = ''] = readDocument('docs/browser.md').split('\n## What is missing\n')
+    const options = readFileSync(join(ROOT, 'src/elements/options.ts'), 'utf8')
+    const [, list = ''] = /const MISSING = \[(.*)\]/.exec(options) ?? []
+    for (const [, name] of list.matchAll(/'(\w+)'/g)) t.match(missing, `\`${name}\``)
+  },
+)

@@ -21,7 +21,7 @@ export const test = (name, run) => tests.push({ name, run })
 export const expect = (locator) => ({ toHaveText: (text) => locator.filter({ hasText: new RegExp('^' + text + '$') }).waitFor() })
 `
 
-t.test('the checkout in the document shows the result of the authentication', needsChromium, async (t) => {
+t.test('the checkout in docs/3ds.md shows the result of the authentication', needsChromium, async (t) => {
   const place = mkdtempSync(join(tmpdir(), 'coffer-checkout-'))
   t.teardown(() => rmSync(place, { recursive: true, force: true }))
   const blocks = parseBlocks(readDocument('docs/3ds.md')).filter(({ directive }) =>

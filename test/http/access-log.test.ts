@@ -25,7 +25,7 @@ t.test('a log entry is one line of text or of JSON', async (t) => {
 })
 
 t.test(
-  'lines of one turn are written together, and a slow reader gets a line with the number of dropped lines',
+  'log lines of one turn of the event loop are written together, and a slow reader gets a count of dropped lines',
   async (t) => {
     const writes: string[] = []
     const sink = { writableLength: 0, write: (text: string) => writes.push(text) }

@@ -37,7 +37,7 @@ async function open(t: Test, changes: Partial<AnswererOptions> = {}) {
   const all = await vault.createApplication('private', { permissions: permissionsOf('private') })
   const reader = await vault.createApplication('private', { permissions: ['token:read'] })
   const names = { key: `${changes.prefix?.toLowerCase() ?? 'svc'}-api-key` }
-  /** Sends a request. `line` has the method and the target. If `key` is empty, the request has no key. */
+  /** Sends a request. `line` has the method and the target. If `key` is empty, the request has no API key. */
   const ask = async (line: string, { headers = {}, body = '', key = all.key }: Asked = {}) => {
     const at = line.indexOf(' ')
     const answer = await answerer({
@@ -56,7 +56,7 @@ async function open(t: Test, changes: Partial<AnswererOptions> = {}) {
 
 const TOKEN = '{"type":"token","data":1}'
 
-t.test('a response has its status, its type and the trace id of its request', async (t) => {
+t.test('every response has the right status and content type, and the trace id of its request', async (t) => {
   const { ask } = await open(t)
   const made = await ask('POST /tokens', { body: TOKEN, headers: { 'svc-trace-id': 'mine' } })
   t.equal(made.status, 201)
@@ -81,7 +81,7 @@ t.test('a response has its status, its type and the trace id of its request', as
   }
 })
 
-t.test('a key that is deleted while the body arrives is refused', async (t) => {
+t.test('a request is refused if its key is deleted while the body arrives', async (t) => {
   const { vault, ask, answerer } = await open(t)
   const permissions = permissionsOf('private')
   for (const [target, body] of [
@@ -105,7 +105,7 @@ t.test('a key that is deleted while the body arrives is refused', async (t) => {
   t.equal((await ask('GET /tokens')).json.data.length, 0)
 })
 
-t.test('a known path answers 405 to methods that it does not have', async (t) => {
+t.test('a known path answers 405 to HTTP methods that the path does not have', async (t) => {
   const { ask } = await open(t)
   const cases: [string, string][] = [
     ['PUT /tokens', 'GET, HEAD, POST'],
@@ -118,44 +118,47 @@ t.test('a known path answers 405 to methods that it does not have', async (t) =>
   for (const [line, allow] of cases) t.match(await ask(line), { status: 405, headers: { allow } }, line)
 })
 
-t.test('paths are split before they are decoded, and a single slash at the end is ignored', async (t) => {
-  const { ask } = await open(t)
-  t.equal((await ask('GET http://elsewhere:1/healthz?x=1')).status, 200)
-  const router = createRouter(registry)
-  const read = (path: string) => {
-    const match = router.match('GET', path)
-    return 'operation' in match ? match.parameters() : match
-  }
-  const ids: [string, string][] = [
-    ['plain/', 'plain'],
-    ['a%2Fb', 'a/b'],
-    ['..%2f..%2Fetc', '../../etc'],
-    ['..', '..'],
-    ['%00', '\0'],
-    ['%C3%A9', 'é'],
-    ['a;b={{c}}', 'a;b={{c}}'],
-    ['search', 'search'],
-  ]
-  for (const [path, id] of ids) t.same(read(`/tokens/${path}`), { id }, path)
-  t.same(read('/%74okens/a'), { id: 'a' })
-  t.same(read('/tokens/'), {}, 'the path is that of the list and not of a token with an empty id')
-  t.same(read('/tokens/a%20b/children'), { parent_id: 'a b' })
-  const unknown = '/tokens// /tokens/a// //tokens /tokens/a/b /nothing/../tokens /tokens/a/../b /Tokens *'
-  for (const path of unknown.split(' '))
-    t.match(
-      refusal(() => read(path)),
-      { code: 'not_found' },
-      path,
-    )
-  for (const id of ['%zz', '%', '%C3', '%ED%A0%80', 'é'])
-    t.match(
-      refusal(() => read(`/tokens/${id}`)),
-      { code: 'validation' },
-      id,
-    )
-})
+t.test(
+  'the path of a request is split before it is decoded, and a single slash at its end is ignored',
+  async (t) => {
+    const { ask } = await open(t)
+    t.equal((await ask('GET http://elsewhere:1/healthz?x=1')).status, 200)
+    const router = createRouter(registry)
+    const read = (path: string) => {
+      const match = router.match('GET', path)
+      return 'operation' in match ? match.parameters() : match
+    }
+    const ids: [string, string][] = [
+      ['plain/', 'plain'],
+      ['a%2Fb', 'a/b'],
+      ['..%2f..%2Fetc', '../../etc'],
+      ['..', '..'],
+      ['%00', '\0'],
+      ['%C3%A9', 'é'],
+      ['a;b={{c}}', 'a;b={{c}}'],
+      ['search', 'search'],
+    ]
+    for (const [path, id] of ids) t.same(read(`/tokens/${path}`), { id }, path)
+    t.same(read('/%74okens/a'), { id: 'a' })
+    t.same(read('/tokens/'), {}, 'the path is that of the list and not of a token with an empty id')
+    t.same(read('/tokens/a%20b/children'), { parent_id: 'a b' })
+    const unknown = '/tokens// /tokens/a// //tokens /tokens/a/b /nothing/../tokens /tokens/a/../b /Tokens *'
+    for (const path of unknown.split(' '))
+      t.match(
+        refusal(() => read(path)),
+        { code: 'not_found' },
+        path,
+      )
+    for (const id of ['%zz', '%', '%C3', '%ED%A0%80', 'é'])
+      t.match(
+        refusal(() => read(`/tokens/${id}`)),
+        { code: 'validation' },
+        id,
+      )
+  },
+)
 
-/** The query parameters of a list, and of a list by cursor. */
+/** The query parameters of a list by page number, and of a list by cursor. */
 const QUERY: Endpoint['query'] = {
   id: { type: 'array', items: { type: 'string' } },
   metadata: { type: 'object', additionalProperties: { type: 'string' } },
@@ -197,7 +200,7 @@ t.test('query parameters are parsed to the types of their schema', async (t) => 
     )
 })
 
-t.test('a body is parsed by its content type or refused', async (t) => {
+t.test('a request body is parsed as its content type says, or refused', async (t) => {
   const { ask } = await open(t)
   const json = 'application/json'
   const types: [number, string, string?][] = [
@@ -225,7 +228,7 @@ t.test('a body is parsed by its content type or refused', async (t) => {
   t.equal((await ask('PATCH /tokens/a', { body: '{}' })).status, 415)
 })
 
-t.test('a body may have at most 50,000 values and property names', async (t) => {
+t.test('a request body may have at most 50,000 values and property names', async (t) => {
   const { ask } = await open(t)
   const post = (values: string) => ask('POST /tokens', { body: `{"type":"token","data":${values}}` })
   const list = (one: string, count: number) => `[${Array(count).fill(one).join(',')}]`
@@ -236,14 +239,20 @@ t.test('a body may have at most 50,000 values and property names', async (t) => 
   t.equal((await post(list(`"${',[]'.repeat(300_000)}"`, 1))).status, 201, 'a text counts as one value')
 })
 
-t.test('the prefix is part of the header names, and headers with another prefix are ignored', async (t) => {
-  const { ask, all } = await open(t, { prefix: 'BT' })
-  const good = await ask('GET /tokens', { headers: { 'bt-trace-id': 'mine' } })
-  t.match(good, { status: 200, headers: { 'bt-trace-id': 'mine' } })
-  const bad = await ask('GET /tokens', { key: '', headers: { 'svc-api-key': all.key } })
-  t.match(bad, { status: 401, json: { detail: /BT-API-KEY.* SVC-API-KEY need: coffer serve --prefix svc$/ } })
-  t.equal(bad.headers['www-authenticate'], 'ApiKey name="BT-API-KEY"')
-})
+t.test(
+  'the server uses the configured prefix in header names, and ignores headers with another prefix',
+  async (t) => {
+    const { ask, all } = await open(t, { prefix: 'BT' })
+    const good = await ask('GET /tokens', { headers: { 'bt-trace-id': 'mine' } })
+    t.match(good, { status: 200, headers: { 'bt-trace-id': 'mine' } })
+    const bad = await ask('GET /tokens', { key: '', headers: { 'svc-api-key': all.key } })
+    t.match(bad, {
+      status: 401,
+      json: { detail: /BT-API-KEY.* SVC-API-KEY need: coffer serve --prefix svc$/ },
+    })
+    t.equal(bad.headers['www-authenticate'], 'ApiKey name="BT-API-KEY"')
+  },
+)
 
 t.test('if a caller accepts JSON but not problem+json, problems are sent as plain JSON', async (t) => {
   const { ask } = await open(t)
@@ -257,7 +266,7 @@ t.test('if a caller accepts JSON but not problem+json, problems are sent as plai
   }
 })
 
-t.test('a filter for a value that no record can have finds no record', async (t) => {
+t.test('if a filter of a list has a value that no record can have, the list is empty', async (t) => {
   const { ask, vault } = await open(t)
   await ask('POST /tokens', { body: TOKEN })
   const auditor = await vault.createApplication('management', { permissions: ['log:read'] })
@@ -269,7 +278,7 @@ t.test('a filter for a value that no record can have finds no record', async (t)
   t.equal(await count('GET /tokens?type=token'), 1)
 })
 
-t.test('only the operator learns the details of an internal failure', async (t) => {
+t.test('only the log of the operator contains the details of an internal failure', async (t) => {
   const message = 'Cannot write /var/lib/acme/vault/journal-1: no space is left on the disk.'
   const errors = (['storage_failed', 'vault_damaged', 'vault_missing'] as const).map(
     (code) => new CofferError(code, message),
@@ -301,22 +310,25 @@ t.test('every request is logged with its route, without ids, keys, queries or bo
   ])
 })
 
-t.test('each application has its own rate limit, and 429 says when to try again', async (t) => {
-  let now = 0
-  const clock = () => now
-  const { ask, reader } = await open(t, { clock, rateLimit: createRateLimit(parseRate('2/m'), clock) })
-  const get = (key = reader.key) => ask('GET /tokens', { key })
-  for (const status of [200, 200]) t.equal((await get()).status, status)
-  t.match(await get(), { status: 429, headers: { 'retry-after': '30' } })
-  t.equal(
-    (await ask('GET /tokens')).status,
-    200,
-    'the rate limit of one application does not apply to another application',
-  )
-  now = 29_999
-  t.equal((await get()).headers['retry-after'], '1')
-  now = 30_000
-  for (const status of [200, 429]) t.equal((await get()).status, status)
-  for (const text of ['0/s', '1', '1/d', '-1/s', '1.5/s', ''])
-    t.throws(() => parseRate(text), { code: 'usage' }, text)
-})
+t.test(
+  'each application has its own rate limit, and a response with 429 says when to try again',
+  async (t) => {
+    let now = 0
+    const clock = () => now
+    const { ask, reader } = await open(t, { clock, rateLimit: createRateLimit(parseRate('2/m'), clock) })
+    const get = (key = reader.key) => ask('GET /tokens', { key })
+    for (const status of [200, 200]) t.equal((await get()).status, status)
+    t.match(await get(), { status: 429, headers: { 'retry-after': '30' } })
+    t.equal(
+      (await ask('GET /tokens')).status,
+      200,
+      'the rate limit of one application does not apply to another application',
+    )
+    now = 29_999
+    t.equal((await get()).headers['retry-after'], '1')
+    now = 30_000
+    for (const status of [200, 429]) t.equal((await get()).status, status)
+    for (const text of ['0/s', '1', '1/d', '-1/s', '1.5/s', ''])
+      t.throws(() => parseRate(text), { code: 'usage' }, text)
+  },
+)

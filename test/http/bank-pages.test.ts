@@ -1,4 +1,4 @@
-/** The pages of the test bank as HTTP answers. `threeds-browser.test.ts` uses them in a browser. */
+/** The pages of the test bank as HTTP answers. `threeds-browser.test.ts` uses these pages in a browser. */
 import t from 'tap'
 import type { CofferServer } from '../../src/index.js'
 import { AUTHENTICATE } from '../operations/documented.js'
@@ -29,7 +29,7 @@ const DEVICE = JSON.stringify({
   browser_user_agent: 'test',
 })
 
-/** The value that the script of a page gets. */
+/** Returns the value that the script of a page reads. */
 function dataOf(html: string): Record<string, unknown> {
   const [, value = '{}'] = /<data id="\w+" value="([^"]*)">/.exec(html) ?? []
   const marks = { '&quot;': '"', '&#39;': "'", '&lt;': '<', '&gt;': '>', '&amp;': '&' }
@@ -50,7 +50,7 @@ async function eventsOf(server: Pick<CofferServer, 'ask'>): Promise<string[]> {
 }
 
 t.test(
-  'only the pages of the bank may be shown in frames, and they have an origin of their own',
+  'only the pages of the bank may be shown in frames, and these pages have a separate origin',
   async (t) => {
     const { server, backend } = await openShop(t)
     const { id, acs } = await backend.challenged()
@@ -121,7 +121,7 @@ t.test(
 )
 
 t.test(
-  'the method step notifies only its own session, and a repeated notification changes nothing',
+  'the method step notifies only its own 3-D Secure session, and a repeated notification changes nothing',
   async (t) => {
     const { server, backend } = await openShop(t)
     await server.ask('webhook create', {
@@ -161,7 +161,7 @@ t.test(
 )
 
 t.test(
-  'the answer on the page decides a challenge, and a forged, early or repeated notification does not',
+  'the answer on the challenge page decides a challenge, and a forged, early or repeated notification does not',
   async (t) => {
     const { server, backend } = await openShop(t)
     const { url } = server
@@ -208,7 +208,7 @@ t.test(
 )
 
 t.test(
-  'a challenge ends by a cancel, by three wrong codes, out of band, or by a decision outside of the page',
+  'a challenge ends by a cancel, by three wrong codes, out of band, or by a decision outside of its page',
   async (t) => {
     const { server, backend } = await openShop(t)
     const { url } = server
@@ -243,7 +243,7 @@ t.test(
   },
 )
 
-t.test('text of a request is escaped on the page', async (t) => {
+t.test('text of a request is escaped on the pages of the test bank', async (t) => {
   const { server, backend } = await openShop(t)
   const script = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
   const merchant_info = { ...AUTHENTICATE.merchant_info, name: script }
@@ -257,67 +257,74 @@ t.test('text of a request is escaped on the page', async (t) => {
   }
 })
 
-t.test('the redirect page ends at a stored address, and no part of a request changes it', async (t) => {
-  const { server, backend } = await openShop(t)
-  const { url } = server
-  const [key, other] = [backend.keys.public, backend.keys.private]
-  const finish = async (scenario: Parameters<Backend['redirect']>[0]) => {
-    const { id, redirect_url } = await backend.redirect(scenario, CALLBACKS)
-    t.equal(redirect_url, `${url}/3ds/redirect/${id}?apiKey=`)
-    t.match((await call(redirect_url)).text, '<h1>Loading</h1>')
-    const page = await post(`${url}/3ds/redirect/${id}/authenticate?success=https://evil.test`, {
-      device_info: DEVICE,
-      url: 'https://evil.test',
+t.test(
+  'the redirect page leads to a stored callback address, and no part of a request changes the address',
+  async (t) => {
+    const { server, backend } = await openShop(t)
+    const { url } = server
+    const [key, other] = [backend.keys.public, backend.keys.private]
+    const finish = async (scenario: Parameters<Backend['redirect']>[0]) => {
+      const { id, redirect_url } = await backend.redirect(scenario, CALLBACKS)
+      t.equal(redirect_url, `${url}/3ds/redirect/${id}?apiKey=`)
+      t.match((await call(redirect_url)).text, '<h1>Loading</h1>')
+      const page = await post(`${url}/3ds/redirect/${id}/authenticate?success=https://evil.test`, {
+        device_info: DEVICE,
+        url: 'https://evil.test',
+      })
+      return { id, page, redirect_url }
+    }
+    const good = await finish('FY')
+    t.strictSame(dataOf(good.page.text), { url: CALLBACKS.success })
+    const again = await call(`${good.redirect_url}${key}&success=https://evil.test`)
+    t.strictSame([again.status, again.headers.get('location')], [303, CALLBACKS.success])
+    for (const wrong of [other, 'key_unknown'])
+      t.equal((await call(good.redirect_url + wrong)).status, 401, 'the key is no public key')
+    const stranger = await server.ask('tenant create', { name: 'stranger' })
+    const { key: strange } = await server.ask(
+      'app create',
+      { name: 'page', type: 'public', permissions: ['3ds:session:create'] },
+      { tenant: stranger.id },
+    )
+    t.equal((await call(good.redirect_url + strange)).status, 401, 'the key of another tenant')
+    const { key: weak } = await server.ask('app create', {
+      name: 'weak',
+      type: 'public',
+      permissions: ['token:create'],
     })
-    return { id, page, redirect_url }
-  }
-  const good = await finish('FY')
-  t.strictSame(dataOf(good.page.text), { url: CALLBACKS.success })
-  const again = await call(`${good.redirect_url}${key}&success=https://evil.test`)
-  t.strictSame([again.status, again.headers.get('location')], [303, CALLBACKS.success])
-  for (const wrong of [other, 'key_unknown'])
-    t.equal((await call(good.redirect_url + wrong)).status, 401, 'the key is no public key')
-  const stranger = await server.ask('tenant create', { name: 'stranger' })
-  const { key: strange } = await server.ask(
-    'app create',
-    { name: 'page', type: 'public', permissions: ['3ds:session:create'] },
-    { tenant: stranger.id },
-  )
-  t.equal((await call(good.redirect_url + strange)).status, 401, 'the key of another tenant')
-  const { key: weak } = await server.ask('app create', {
-    name: 'weak',
-    type: 'public',
-    permissions: ['token:create'],
-  })
-  t.equal((await call(good.redirect_url + weak)).status, 401, 'the key may not create sessions')
-  t.match(await backend.get(good.id), { device_info: { browser_user_agent: 'test' } })
-  t.strictSame(dataOf((await finish('FN')).page.text), { url: CALLBACKS.failure })
-  t.strictSame(dataOf((await finish('ED')).page.text), { url: CALLBACKS.failure })
+    t.equal((await call(good.redirect_url + weak)).status, 401, 'the key may not create sessions')
+    t.match(await backend.get(good.id), { device_info: { browser_user_agent: 'test' } })
+    t.strictSame(dataOf((await finish('FN')).page.text), { url: CALLBACKS.failure })
+    t.strictSame(dataOf((await finish('ED')).page.text), { url: CALLBACKS.failure })
 
-  const asked = await finish('CA')
-  t.match(asked.page.text, '<iframe name="challenge"')
-  t.equal((await post(`${url}/3ds/redirect/${asked.id}/finish`, {})).status, 409, 'the challenge is pending')
-  t.match((await call(asked.redirect_url)).text, '<iframe name="challenge"', 'opened again')
-  const { acs_transaction_id: acs } = (await backend.get(asked.id)).authentication
-  await post(url + CREQ, { creq: creqOf({ id: asked.id, acs }) })
-  await answerAs(url, { id: asked.id, acs }, { code: '1234' })
-  t.match(await backend.get(asked.id), { authentication: { authentication_status: 'challenge' } })
-  const end = await post(`${url}/3ds/redirect/${asked.id}/finish`, {})
-  t.strictSame(dataOf(end.text), { url: CALLBACKS.success })
-  t.match(await backend.get(asked.id), {
-    authentication: { authentication_status: 'attempted', directory_status_code: 'C' },
-  })
-  t.equal((await call(asked.redirect_url)).headers.get('location'), CALLBACKS.success)
+    const asked = await finish('CA')
+    t.match(asked.page.text, '<iframe name="challenge"')
+    t.equal(
+      (await post(`${url}/3ds/redirect/${asked.id}/finish`, {})).status,
+      409,
+      'the challenge is pending',
+    )
+    t.match((await call(asked.redirect_url)).text, '<iframe name="challenge"', 'opened again')
+    const { acs_transaction_id: acs } = (await backend.get(asked.id)).authentication
+    await post(url + CREQ, { creq: creqOf({ id: asked.id, acs }) })
+    await answerAs(url, { id: asked.id, acs }, { code: '1234' })
+    t.match(await backend.get(asked.id), { authentication: { authentication_status: 'challenge' } })
+    const end = await post(`${url}/3ds/redirect/${asked.id}/finish`, {})
+    t.strictSame(dataOf(end.text), { url: CALLBACKS.success })
+    t.match(await backend.get(asked.id), {
+      authentication: { authentication_status: 'attempted', directory_status_code: 'C' },
+    })
+    t.equal((await call(asked.redirect_url)).headers.get('location'), CALLBACKS.success)
 
-  const usual = (await backend.session('CY')).id
-  for (const id of [usual, UNKNOWN]) t.equal((await call(`${url}/3ds/redirect/${id}`)).status, 404)
-  const { id: bare } = await backend.redirect('FY', CALLBACKS)
-  for (const device_info of ['', '[]', '{}', JSON.stringify({ ...JSON.parse(DEVICE), browser_tz: {} })])
-    t.equal((await post(`${url}/3ds/redirect/${bare}/authenticate`, { device_info })).status, 400)
-  t.equal((await post(`${url}/3ds/redirect/${bare}/finish`, {})).status, 409)
-})
+    const usual = (await backend.session('CY')).id
+    for (const id of [usual, UNKNOWN]) t.equal((await call(`${url}/3ds/redirect/${id}`)).status, 404)
+    const { id: bare } = await backend.redirect('FY', CALLBACKS)
+    for (const device_info of ['', '[]', '{}', JSON.stringify({ ...JSON.parse(DEVICE), browser_tz: {} })])
+      t.equal((await post(`${url}/3ds/redirect/${bare}/authenticate`, { device_info })).status, 400)
+    t.equal((await post(`${url}/3ds/redirect/${bare}/finish`, {})).status, 409)
+  },
+)
 
-t.test('a misleading address or a wrong brand is refused when the session is created', async (t) => {
+t.test('a session is not created if a callback address is misleading or a brand is wrong', async (t) => {
   const { backend } = await openShop(t)
   const token_id = await backend.token('CY')
   const create = (callback_urls: object, more: object = {}) =>
@@ -343,32 +350,35 @@ t.test('a misleading address or a wrong brand is refused when the session is cre
   t.equal((await create(CALLBACKS, { card_brand: 'visa' })).status, 201)
 })
 
-t.test('the pages of a fork belong to the fork, and expired sessions have none', async (t) => {
-  const { server, backend } = await openShop(t)
-  const fork = await server.control.fork()
-  const { url } = server
-  const own = createBackend(url, fork.keys as Backend['keys'])
-  const ids = await own.challenged()
-  t.equal((await backend.send(`GET /3ds/sessions/${ids.id}`)).status, 404)
-  t.equal((await post(url + CREQ, { creq: creqOf(ids) })).status, 200)
-  await answerAs(url, ids, { code: '1234' })
-  t.equal((await notify(url, ids)).status, 200)
-  t.match((await own.result(ids.id)).json, { authentication_status: 'successful' })
-  const session = await own.session('FY')
-  await post(session.method_notification_url, {})
-  t.equal((await own.get(session.id)).method.method_completion_indicator, 'Y')
-  const base = await backend.challenged()
-  t.equal((await post(url + CREQ, { creq: creqOf(base) })).status, 200)
-  await fork.stop()
-  t.equal((await post(url + CREQ, { creq: creqOf(ids) })).status, 404, 'the fork is gone')
+t.test(
+  'the bank pages of a fork show only sessions of the fork, and expired sessions have no pages',
+  async (t) => {
+    const { server, backend } = await openShop(t)
+    const fork = await server.control.fork()
+    const { url } = server
+    const own = createBackend(url, fork.keys as Backend['keys'])
+    const ids = await own.challenged()
+    t.equal((await backend.send(`GET /3ds/sessions/${ids.id}`)).status, 404)
+    t.equal((await post(url + CREQ, { creq: creqOf(ids) })).status, 200)
+    await answerAs(url, ids, { code: '1234' })
+    t.equal((await notify(url, ids)).status, 200)
+    t.match((await own.result(ids.id)).json, { authentication_status: 'successful' })
+    const session = await own.session('FY')
+    await post(session.method_notification_url, {})
+    t.equal((await own.get(session.id)).method.method_completion_indicator, 'Y')
+    const base = await backend.challenged()
+    t.equal((await post(url + CREQ, { creq: creqOf(base) })).status, 200)
+    await fork.stop()
+    t.equal((await post(url + CREQ, { creq: creqOf(ids) })).status, 404, 'the fork is gone')
 
-  const waiting = await backend.redirect('CY', CALLBACKS)
-  await server.control.clock.advance({ by: '61m' })
-  t.equal((await call(waiting.redirect_url)).status, 404)
-  t.equal((await post(waiting.method_notification_url, {})).status, 404)
-})
+    const waiting = await backend.redirect('CY', CALLBACKS)
+    await server.control.clock.advance({ by: '61m' })
+    t.equal((await call(waiting.redirect_url)).status, 404)
+    t.equal((await post(waiting.method_notification_url, {})).status, 404)
+  },
+)
 
-t.test('of the wrong codes that arrive at the same time, the third ends the challenge', async (t) => {
+t.test('if wrong codes arrive at the same time, the third of them ends the challenge', async (t) => {
   const { server, backend } = await openShop(t)
   const events = ['3ds.session.challenge-completed'] as const
   await server.ask('webhook create', { name: 'all', url: 'https://example.com/events', events: [...events] })
@@ -385,7 +395,7 @@ t.test('of the wrong codes that arrive at the same time, the third ends the chal
   t.strictSame(await eventsOf(server), [...events])
 })
 
-t.test('a callback address adds no header and no script', async (t) => {
+t.test('a callback address cannot add a header or a script to the redirect page', async (t) => {
   const { server, backend } = await openShop(t)
   const finish = async (success: string) => {
     const { id, redirect_url } = await backend.redirect('FY', { ...CALLBACKS, success })
@@ -402,7 +412,7 @@ t.test('a callback address adds no header and no script', async (t) => {
   t.match(policy, /script-src 'sha256-[^']+';/)
 })
 
-t.test('text of a merchant and of metadata is escaped wherever a page shows it', async (t) => {
+t.test('text from a merchant or from metadata is escaped on every page that shows it', async (t) => {
   const { server, backend } = await openShop(t)
   const evil = `</title></data><img src=x onerror="alert(1)">\u202e`
   const merchant_info = { ...AUTHENTICATE.merchant_info, name: evil, url: 'javascript:alert(1)' }

@@ -1,4 +1,4 @@
-/** An invitation in a real browser with the built program, from its creation until the invited person is a member. */
+/** An invitation in a real browser with the built program, until the invited person is a member. */
 import t, { type Test } from 'tap'
 import { checkPage, launchChromium, needsChromium } from './chromium.js'
 import { createWorkplace, runCommand, serveFor, type Workplace } from './process.js'

@@ -1,4 +1,4 @@
-/** A self-signed certificate for localhost and its private key. They are used only in tests. */
+/** A self-signed certificate for localhost and its private key. The certificate and the key are used only in tests. */
 
 export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBljCCATugAwIBAgIUF+du9iFl4GqDwFi38BOfQOWwRqUwCgYIKoZIzj0EAwIw

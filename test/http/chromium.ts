@@ -1,4 +1,4 @@
-/** A real browser, and the checks that every page must pass. */
+/** A real Chromium, and the checks that every page must pass. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
@@ -30,7 +30,7 @@ export async function checkPage(t: Test, page: Page, name: string, widths = WIDT
     t.ok(Number(overflow) <= 0, `${name} fits ${width} pixels`)
     for (const colorScheme of ['dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme })
-      // Does not check hidden elements, because nobody sees them and a check of them takes a long time.
+      // The check skips hidden elements, because nobody sees them and checking them takes a long time.
       const violations = await page.evaluate(
         `axe.run({ exclude: '[hidden]' }).then(({ violations }) => violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]))`,
       )

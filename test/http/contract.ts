@@ -19,7 +19,7 @@ export interface Contract {
 
 const PROBLEM_TYPES = ['application/problem+json', 'application/json']
 
-/** Returns whether the code of a reactor or proxy made the response. No other response has this header. */
+/** Returns whether the code of a reactor or proxy made the response. Only responses that code made have this header. */
 export function isGiven({ headers }: Shown): boolean {
   return headers['content-security-policy'] === 'sandbox'
 }

@@ -12,31 +12,37 @@ import { VERSION } from '../../src/version.js'
 const OPTIONS = { version: '0.0.0', prefix: 'svc', bodyLimitBytes: 1024 * 1024 }
 const document = createControlDocument(registry, OPTIONS)
 
-t.test('every operation of the control plane is in the document, with its key and its body', async (t) => {
-  const described = Object.values(document.paths).flatMap((methods) => Object.values(methods))
-  t.same(
-    described.map(({ operationId }) => operationId).sort(),
-    registry.controls.map(({ name }) => name.replaceAll(' ', '-')).sort(),
-  )
-  for (const { security, parameters, operationId } of described) {
-    t.same(security, [{ controlKey: [] }], operationId)
-    t.notMatch(JSON.stringify(parameters), /NoReveal|IDEMPOTENCY/i, operationId)
-  }
-  t.equal(document.components.securitySchemes.controlKey.name, 'SVC-CONTROL-KEY')
-  t.ok(document.paths['/clock/advance']?.post?.requestBody)
-})
+t.test(
+  'the OpenAPI document of the control plane has every operation, with the control key and its body',
+  async (t) => {
+    const described = Object.values(document.paths).flatMap((methods) => Object.values(methods))
+    t.same(
+      described.map(({ operationId }) => operationId).sort(),
+      registry.controls.map(({ name }) => name.replaceAll(' ', '-')).sort(),
+    )
+    for (const { security, parameters, operationId } of described) {
+      t.same(security, [{ controlKey: [] }], operationId)
+      t.notMatch(JSON.stringify(parameters), /NoReveal|IDEMPOTENCY/i, operationId)
+    }
+    t.equal(document.components.securitySchemes.controlKey.name, 'SVC-CONTROL-KEY')
+    t.ok(document.paths['/clock/advance']?.post?.requestBody)
+  },
+)
 
-t.test('every reference points to something that exists', async (t) => {
-  const text = JSON.stringify(document)
-  for (const [reference, pointer] of text.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
-    const found = pointer!
-      .split('/')
-      .reduce<unknown>((at, part) => (at as Record<string, unknown>)?.[part], document)
-    t.ok(found, reference)
-  }
-})
+t.test(
+  'every reference in the OpenAPI document of the control plane points to something that exists',
+  async (t) => {
+    const text = JSON.stringify(document)
+    for (const [reference, pointer] of text.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
+      const found = pointer!
+        .split('/')
+        .reduce<unknown>((at, part) => (at as Record<string, unknown>)?.[part], document)
+      t.ok(found, reference)
+    }
+  },
+)
 
-/** The calls that the test below makes, in this order. A call can use values from answers to earlier calls. */
+/** The requests that the test below sends, in this order. A request can use values from answers to earlier requests. */
 const CALLS: [line: string, body?: object][] = [
   ['GET /clock'],
   ['PUT /clock', { mode: 'frozen', at: '2030-01-01T00:00:00Z' }],
@@ -53,7 +59,7 @@ const CALLS: [line: string, body?: object][] = [
   ['GET /not-emulated'],
   ['GET /outbox'],
   ['GET /reveals?token=none'],
-  // No webhook subscribes to this event, so the answer is a problem document.
+  // No webhook subscribes to the event `token.created`, so the answer is a problem document.
   ['POST /webhooks/trigger', { event: 'token.created' }],
   ['GET /webhooks?timeout=1ms'],
   ['POST /page'],
@@ -62,7 +68,7 @@ const CALLS: [line: string, body?: object][] = [
   ['POST /reset'],
 ]
 
-t.test('the server answers as the document says, and serves the document', async (t) => {
+t.test('the control plane answers as its OpenAPI document says, and serves this document', async (t) => {
   const server = await startServer()
   t.teardown(() => server.stop())
   const headers = { 'svc-control-key': server.control.key, 'content-type': 'application/json' }
@@ -108,11 +114,11 @@ for document in json.load(sys.stdin):
 const missing = spawnSync('python3', ['-c', 'import openapi_spec_validator']).status !== 0
 
 t.test(
-  'both documents are valid OpenAPI 3.1',
+  'the OpenAPI documents of the API and of the control plane are valid OpenAPI 3.1',
   { skip: missing && 'python3 or its package openapi-spec-validator is missing' },
   async (t) => {
-    // The validator compiles patterns with Python, and Python supports no Unicode classes. Therefore they are
-    // replaced.
+    // The validator compiles patterns with Python, and Python supports no Unicode classes. Therefore this function
+    // replaces the Unicode classes.
     const withoutClasses = (key: string, value: unknown) =>
       key === 'pattern' && typeof value === 'string' ? value.replaceAll(/\\p\{\w+\}/g, 'x') : value
     const input = JSON.stringify([document, createDocument(registry, OPTIONS)], withoutClasses)

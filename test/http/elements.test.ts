@@ -1,4 +1,4 @@
-/** The script of the card fields: its paths and its contents. `test/elements` runs it in a browser. */
+/** The script of the card fields: its paths and its contents. `test/elements` runs this script in a browser. */
 import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
 import { createHandler } from '../support/service.js'
@@ -14,7 +14,7 @@ async function open(t: Test) {
   }
 }
 
-/** Runs the script with a `fetch` that records its arguments and sends nothing. */
+/** Runs the script of the card fields with a `fetch` that records its arguments and sends nothing. */
 async function requestOf(script: string) {
   const calls: [string, { headers: Headers }][] = []
   const fetch = async (...call: [string, { headers: Headers }]) => {
@@ -31,25 +31,28 @@ async function requestOf(script: string) {
   return [url, headers.get('bt-api-key')]
 }
 
-t.test('the script asks the server that sent it, with the prefix of the server', async (t) => {
-  const ask = await open(t)
-  for (const path of [
-    '/elements/client/index.js',
-    '/web-elements/2.17.0/client/index.js',
-    '/web-elements/1.5.0/client/index.js',
-    '/web-elements/latest/index.js',
-  ]) {
-    const answer = await ask(`GET ${path}`)
-    t.match([answer.status, answer.headers.get('content-type')], [200, /^text\/javascript/], path)
-    t.equal(answer.headers.get('access-control-allow-origin'), '*')
-    t.equal(answer.headers.get('cross-origin-resource-policy'), 'cross-origin')
-    t.strictSame(await requestOf(await answer.text()), ['http://localhost:4010/sessions', 'my-key'], path)
-  }
-  const routed = await (await ask('GET /elements/client/index.js?routed=true')).text()
-  t.strictSame(await requestOf(routed), ['https://js.basistheory.com/api/sessions', 'my-key'])
-})
+t.test(
+  'the script of the card fields sends requests to its own server, with the header prefix of the server',
+  async (t) => {
+    const ask = await open(t)
+    for (const path of [
+      '/elements/client/index.js',
+      '/web-elements/2.17.0/client/index.js',
+      '/web-elements/1.5.0/client/index.js',
+      '/web-elements/latest/index.js',
+    ]) {
+      const answer = await ask(`GET ${path}`)
+      t.match([answer.status, answer.headers.get('content-type')], [200, /^text\/javascript/], path)
+      t.equal(answer.headers.get('access-control-allow-origin'), '*')
+      t.equal(answer.headers.get('cross-origin-resource-policy'), 'cross-origin')
+      t.strictSame(await requestOf(await answer.text()), ['http://localhost:4010/sessions', 'my-key'], path)
+    }
+    const routed = await (await ask('GET /elements/client/index.js?routed=true')).text()
+    t.strictSame(await requestOf(routed), ['https://js.basistheory.com/api/sessions', 'my-key'])
+  },
+)
 
-t.test('the script is not served at other paths or for other methods', async (t) => {
+t.test('the script of the card fields is not served at other paths or for other methods', async (t) => {
   const ask = await open(t)
   for (const path of [
     '/elements/index.js',

@@ -9,7 +9,7 @@ import { openTestVault } from '../support/test-vault.js'
 const CONNECTIONS = 50
 const REQUESTS_OF_EACH = 30
 const BURST = 60
-/** At most this many later requests may be answered before an earlier request. */
+/** Limit on the number of later requests that are answered before an earlier request. */
 const MAX_OVERTAKEN = 100
 const HEAVY_MASK = `{{ data ${'| reveal_last: 4 '.repeat(10)}}}`
 
@@ -43,54 +43,57 @@ async function open(port: number): Promise<Socket> {
   return socket
 }
 
-t.test('a request counts as overtaken by requests that were sent later and answered earlier', async (t) => {
-  const cases: [name: string, order: [sentAt: number, answeredAt: number][], expected: number][] = [
-    ['no request', [], 0],
-    [
-      'one after the other',
+t.test(
+  'the trace counts requests that were sent later and answered earlier than another request',
+  async (t) => {
+    const cases: [name: string, order: [sentAt: number, answeredAt: number][], expected: number][] = [
+      ['no request', [], 0],
       [
-        [0, 1],
-        [2, 3],
-        [4, 5],
+        'one after the other',
+        [
+          [0, 1],
+          [2, 3],
+          [4, 5],
+        ],
+        0,
       ],
-      0,
-    ],
-    [
-      'at the same time, in their order',
       [
-        [0, 3],
-        [1, 4],
-        [2, 5],
+        'at the same time, in their order',
+        [
+          [0, 3],
+          [1, 4],
+          [2, 5],
+        ],
+        0,
       ],
-      0,
-    ],
-    [
-      'the first request is answered last',
       [
-        [0, 5],
-        [1, 3],
-        [2, 4],
+        'the first request is answered last',
+        [
+          [0, 5],
+          [1, 3],
+          [2, 4],
+        ],
+        2,
       ],
-      2,
-    ],
-    [
-      'only the second request is overtaken',
       [
-        [0, 1],
-        [2, 9],
-        [3, 4],
-        [5, 6],
-        [10, 11],
+        'only the second request is overtaken',
+        [
+          [0, 1],
+          [2, 9],
+          [3, 4],
+          [5, 6],
+          [10, 11],
+        ],
+        2,
       ],
-      2,
-    ],
-  ]
-  for (const [name, order, expected] of cases)
-    t.equal(countOvertaken(order.map(([sentAt, answeredAt]) => ({ sentAt, answeredAt }))), expected, name)
-})
+    ]
+    for (const [name, order, expected] of cases)
+      t.equal(countOvertaken(order.map(([sentAt, answeredAt]) => ({ sentAt, answeredAt }))), expected, name)
+  },
+)
 
 t.test(
-  'a burst of connections with heavy expressions delays no request behind many later requests',
+  'while many clients connect and send heavy expressions, no request waits behind many later requests',
   async (t) => {
     const vault = await openTestVault()
     const { app } = vault

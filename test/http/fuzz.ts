@@ -1,6 +1,6 @@
 /**
- * Sends random requests to a complete product in memory. Some are valid by their schemas, some are not. Every response
- * must match the OpenAPI document, and no response may be an internal error.
+ * Sends random requests to a complete product in memory. Some requests are valid by their schemas, and some are not.
+ * Every response must match the OpenAPI document, and no response may be an internal error.
  */
 import fc from 'fast-check'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -14,10 +14,10 @@ import { ensureSampleApplications } from '../../src/vault/sample-applications.js
 import { openEphemeral } from '../support/ephemeral.js'
 import { createContract, documentOf } from './contract.js'
 
-/** A random request. The ids of existing records are inserted when it is sent. */
+/** A random request. The ids of existing records are inserted when the request is sent. */
 interface Draw {
   operation: RoutedOperation
-  /** For each path parameter: the number of a known id, or a text. */
+  /** For each path parameter, the position of a known id in the list of ids, or a text. */
   ids: (number | string)[]
   search: string
   headers: Record<string, string>
@@ -88,8 +88,8 @@ function drawObject(
 }
 
 /**
- * Plausible values by property name, for rules that a schema cannot express. Without these values, few requests would
- * pass validation.
+ * Plausible values by property name, because a schema cannot express all rules of the program. Without these values,
+ * few requests would pass validation.
  */
 const SENSIBLE: Readonly<Record<string, readonly unknown[]>> = {
   id: ['my-id-1', 'my-id-2', '{{ data | alias_preserve_length: 0, 2 }}'],
@@ -114,7 +114,7 @@ function drawNamed(name: string, drawn: fc.Arbitrary<unknown>): fc.Arbitrary<unk
   return fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...sensible) }, { weight: 1, arbitrary: drawn })
 }
 
-/** Data that is valid for the type of the token. */
+/** Data of tokens, valid for their types. */
 const TYPED_DATA = [
   { type: 'card', data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2099 } },
   { type: 'bank', data: { routing_number: '021000021', account_number: '1234567' } },
@@ -188,8 +188,9 @@ function isForManagement({ access }: RoutedOperation): boolean {
 }
 
 /**
- * A product under test. Requests change it. Sooner or later a request deletes its tenant, its keys or their
- * permissions, so it is replaced from time to time.
+ * A complete Coffer in memory that the test sends requests to. The requests change the vault of this world. The test
+ * replaces a world after some requests, because sooner or later a request deletes its tenant, its keys or their
+ * permissions.
  */
 interface World {
   app: App
@@ -262,7 +263,7 @@ function send({ answerer, keys, ids }: World, { operation, ids: chosen, search, 
   const target = path.replaceAll(/\{[a-z_]+\}/g, () => {
     const id = chosen[at++] ?? ''
     const spelled = typeof id === 'number' ? ids[id % ids.length]! : id
-    // An empty id would change the path.
+    // The text `-` replaces an empty id, because an empty id would change the path.
     return encodeURIComponent(spelled || '-')
   })
   const bytes = Buffer.from(body as string)

@@ -24,9 +24,7 @@ function readSection(heading: string, document = 'docs/emulation.md'): string {
 
 const areas = readAreas()
 
-/**
- * Splits `GET PUT /path` into `GET /path` and `PUT /path`, and replaces each parameter name by the same placeholder.
- */
+/** Splits `GET PUT /path` into `GET /path` and `PUT /path`. All parameter names become one common placeholder. */
 function eachPart(part: string): string[] {
   const [, methods, path] = /^([A-Z ]+) (\/.*)$/.exec(part) ?? []
   if (methods === undefined || path === undefined) return [part]
@@ -37,7 +35,7 @@ function nameCall(call: string): string {
   return call.replaceAll(/\{[^}]*\}/g, '{}')
 }
 
-/** Returns all calls of the program, with their attributes and filters. */
+/** Returns all HTTP calls of the program, with their attributes and filters. */
 function listParts(): Set<string> {
   const filters = [...FILTERS.keys()].map((name) => `| ${name}`)
   const calls = registry.operations.flatMap((operation) => {
@@ -76,7 +74,7 @@ interface Enrichment {
   card_ranges: Record<'from' | 'to' | 'funding' | 'country', string>[]
 }
 
-t.test('the table of card ranges is equal to the fixture', async (t) => {
+t.test('the table of card ranges in the document is equal to the fixture', async (t) => {
   const { countries, card_ranges } = JSON.parse(
     readFileSync(`${root}fixtures/enrichment.json`, 'utf8'),
   ) as Enrichment
@@ -91,36 +89,42 @@ t.test('the table of card ranges is equal to the fixture', async (t) => {
   )
 })
 
-t.test('every rated part exists in the program, and every call is rated', async (t) => {
-  const parts = listParts()
-  const rated = areas.flatMap(({ in_2023 = [], since_2023 = [] }) =>
-    [...in_2023, ...since_2023].flatMap(eachPart),
-  )
-  for (const part of rated) t.ok(parts.has(part), part)
-  const calls = rated.filter((part) => /^[A-Z]+ \S+$/.test(part))
-  t.equal(new Set(calls).size, calls.length, 'no call is rated twice')
-  for (const { endpoint } of registry.routed)
-    t.ok(
-      calls.includes(nameCall(`${endpoint.method} ${endpoint.path}`)),
-      `${endpoint.method} ${endpoint.path}`,
+t.test(
+  'every call and attribute in the emulation table exists in the program, and the table has every call',
+  async (t) => {
+    const parts = listParts()
+    const rated = areas.flatMap(({ in_2023 = [], since_2023 = [] }) =>
+      [...in_2023, ...since_2023].flatMap(eachPart),
     )
-  for (const path of areas.flatMap(({ not_emulated = [] }) => not_emulated))
-    t.same(
-      [...parts].filter((call) => `${call.split(' ')[1]}/`.startsWith(`${path}/`)),
-      [],
-      `${path} is not declared`,
-    )
-})
+    for (const part of rated) t.ok(parts.has(part), part)
+    const calls = rated.filter((part) => /^[A-Z]+ \S+$/.test(part))
+    t.equal(new Set(calls).size, calls.length, 'no call is rated twice')
+    for (const { endpoint } of registry.routed)
+      t.ok(
+        calls.includes(nameCall(`${endpoint.method} ${endpoint.path}`)),
+        `${endpoint.method} ${endpoint.path}`,
+      )
+    for (const path of areas.flatMap(({ not_emulated = [] }) => not_emulated))
+      t.same(
+        [...parts].filter((call) => `${call.split(' ')[1]}/`.startsWith(`${path}/`)),
+        [],
+        `${path} is not declared`,
+      )
+  },
+)
 
-t.test('the reference contains the table and the snippets', async (t) => {
-  const table = renderFidelity()
-  for (const { area } of areas) t.ok(table.includes(`>${area}<`), area)
-  t.notMatch(table, '`')
-  const page = renderClients()
-  for (const { name } of CLIENTS) t.ok(page.includes(`<h3>${name}`), name)
-})
+t.test(
+  'the reference on the page contains the table of emulated areas and the snippets for clients',
+  async (t) => {
+    const table = renderFidelity()
+    for (const { area } of areas) t.ok(table.includes(`>${area}<`), area)
+    t.notMatch(table, '`')
+    const page = renderClients()
+    for (const { name } of CLIENTS) t.ok(page.includes(`<h3>${name}`), name)
+  },
+)
 
-t.test('docs/emulation.md has the snippets that this version of the program generates', async (t) => {
+t.test('docs/emulation.md has the snippets that the program generates', async (t) => {
   const section = readSection('Clients')
   for (const { name, package: source, language, code } of CLIENTS) {
     const from = source === undefined ? '' : ` (\`${source}\`)`
@@ -133,7 +137,7 @@ t.test('docs/emulation.md has the snippets that this version of the program gene
   )
 })
 
-t.test('the snippets of the installed clients run unchanged', async (t) => {
+t.test('each snippet for a client that is installed here runs unchanged', async (t) => {
   const { url, applications } = (await serveFor(t, ['--ephemeral', '--prefix', CLIENT_PREFIX])).announcement
   const commands: Record<string, (code: string) => [string, string[]]> = {
     js: (code) => [

@@ -37,7 +37,7 @@ t.test(
   },
 )
 
-t.test('the host of an absolute URL is checked in addition to the header', async (t) => {
+t.test('the host in an absolute request URL is checked in addition to the header Host', async (t) => {
   const check = createHostCheck(app, [])
   t.equal(check(askOf('localhost', 'http://127.0.0.1:1/tokens?a=http://evil.example')), undefined)
   t.equal(check(askOf('localhost', '/http://evil.example')), undefined)
@@ -51,7 +51,7 @@ t.test('the host of an absolute URL is checked in addition to the header', async
     await t.rejects(Promise.resolve(check(askOf(host, url))), { code: 'misdirected' }, `${host}, ${url}`)
 })
 
-t.test('the name in public_url is accepted as long as the setting has it', async (t) => {
+t.test('the host name of the setting public_url is accepted while the setting has this name', async (t) => {
   const check = createHostCheck(app, [])
   const verdict = (host: string) =>
     Promise.resolve(check(askOf(host))).then(
@@ -93,7 +93,7 @@ t.test(
   },
 )
 
-t.test('coffer serve takes host names from its flag and its variable', async (t) => {
+t.test('coffer serve takes additional host names from its flag and its variable', async (t) => {
   const place = createWorkplace()
   const statusOf = async (url: string, host: string) => {
     const text = requestText('GET /healthz', { Host: host, Connection: 'close' })

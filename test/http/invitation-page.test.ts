@@ -32,7 +32,7 @@ async function open(t: Test) {
         )!,
       }
     },
-    /** Returns the fields of the form on the page of the link. */
+    /** Returns the fields of the form on the page of an invitation link. */
     formOf: async (secret: string) => ({ token: fieldOf(await (await show(secret)).text(), 'token') }),
     count: async () => ((await vault.ask('member list')) as List<MemberView>).pagination.total_items,
   }
@@ -43,7 +43,7 @@ function fieldOf(html: string, name: string): string {
 }
 
 t.test(
-  'the page of an invalid link shows the reason and its status, and showing a link changes nothing',
+  'the page of an invalid invitation link shows the reason, and showing a link changes nothing',
   async (t) => {
     const vault = await open(t)
     const replaced = await vault.invite()
@@ -84,7 +84,7 @@ t.test(
   },
 )
 
-t.test('a form that another site sends is refused', async (t) => {
+t.test('a form of an invitation is refused if another site sends it', async (t) => {
   const vault = await open(t)
   const { secret } = await vault.invite()
   for (const site of ['cross-site', 'same-site'])
@@ -94,7 +94,7 @@ t.test('a form that another site sends is refused', async (t) => {
   t.equal(own.status, 200)
 })
 
-t.test('the page reveals no secret to other sites and runs no code', async (t) => {
+t.test('the page of an invitation reveals no secret to other sites and runs no code', async (t) => {
   const vault = await open(t)
   await vault.ask('tenant update', { name: '"><script>alert(1)</script>\u202e' })
   const { secret } = await vault.invite('"<script>alert(1)</script>"@example.com')
@@ -117,7 +117,7 @@ t.test('the page reveals no secret to other sites and runs no code', async (t) =
   t.notMatch(await wrong.text(), /<script/i)
 })
 
-t.test('an invalid form is refused with an explanation', async (t) => {
+t.test('an invalid form of an invitation is refused with an explanation', async (t) => {
   const vault = await open(t)
   const { secret } = await vault.invite()
   const long = await vault.send({ ...(await vault.formOf(secret)), first_name: 'x'.repeat(5000) })
@@ -137,24 +137,27 @@ t.test('an invalid form is refused with an explanation', async (t) => {
   t.equal(await vault.count(), 1)
 })
 
-t.test('a client that tries invalid links must wait, and other clients need not wait', async (t) => {
-  let now = 0
-  const vault = await open(t)
-  const { secret } = await vault.invite()
-  const { app } = vault
-  const { page } = createAcceptPage(app, () => now)
-  const ask = async (token: string, client: string) => {
-    const target = `/invitations/accept?token=${token}`
-    return page({ method: 'GET', target, headers: {}, client, readBody: async () => undefined }, 'trace')
-  }
-  const statusOf = async (token: string, client: string) => (await ask(token, client)).status
-  for (let guess = 0; guess < 60; guess++) t.equal(await statusOf('A'.repeat(43), '192.0.2.1'), 404)
-  const refused = await ask(secret, '192.0.2.1')
-  t.equal(refused.status, 429)
-  t.equal(refused.headers['retry-after'], '1')
-  t.equal(await statusOf(secret, '192.0.2.2'), 200)
-  now += 1000
-  t.equal(await statusOf(secret, '192.0.2.1'), 200)
-  for (let look = 0; look < 200; look++) await statusOf(secret, '192.0.2.3')
-  t.equal(await statusOf(secret, '192.0.2.3'), 200, 'other clients can still open a valid link')
-})
+t.test(
+  'a client that tries invalid invitation links must wait, and other clients need not wait',
+  async (t) => {
+    let now = 0
+    const vault = await open(t)
+    const { secret } = await vault.invite()
+    const { app } = vault
+    const { page } = createAcceptPage(app, () => now)
+    const ask = async (token: string, client: string) => {
+      const target = `/invitations/accept?token=${token}`
+      return page({ method: 'GET', target, headers: {}, client, readBody: async () => undefined }, 'trace')
+    }
+    const statusOf = async (token: string, client: string) => (await ask(token, client)).status
+    for (let guess = 0; guess < 60; guess++) t.equal(await statusOf('A'.repeat(43), '192.0.2.1'), 404)
+    const refused = await ask(secret, '192.0.2.1')
+    t.equal(refused.status, 429)
+    t.equal(refused.headers['retry-after'], '1')
+    t.equal(await statusOf(secret, '192.0.2.2'), 200)
+    now += 1000
+    t.equal(await statusOf(secret, '192.0.2.1'), 200)
+    for (let look = 0; look < 200; look++) await statusOf(secret, '192.0.2.3')
+    t.equal(await statusOf(secret, '192.0.2.3'), 200, 'other clients can still open a valid link')
+  },
+)

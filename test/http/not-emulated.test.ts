@@ -5,8 +5,8 @@ import { createHandler } from '../support/service.js'
 import { openTestVault, permissionsOf } from '../support/test-vault.js'
 
 /**
- * Paths, each with the area that the problem must name. The list is written by hand, so that it is independent of the
- * table in the program.
+ * Paths that are not emulated, each with the area that the problem document must name. The list is written by hand, so
+ * that it is independent of the table in the program.
  */
 const OUT: Record<string, string> = {
   '/agentic /ai': 'Payments by agents',
@@ -52,24 +52,27 @@ t.test(
   },
 )
 
-t.test('a list by page number ignores the parameter start, and a page beyond the end is empty', async (t) => {
-  const { ask, keys } = await start(t)
-  const lists = registry.routed.filter(
-    ({ endpoint: { method, query, parameters } }) =>
-      method === 'GET' && 'page' in query && !('start' in query) && parameters.length === 0,
-  )
-  t.ok(lists.length >= 6)
-  for (const { endpoint, access } of lists) {
-    const isManaged = access.permissions.some((each) =>
-      (permissionsOf('management') as string[]).includes(each),
+t.test(
+  'a list by page number ignores the parameter start, and a page after the last page is empty',
+  async (t) => {
+    const { ask, keys } = await start(t)
+    const lists = registry.routed.filter(
+      ({ endpoint: { method, query, parameters } }) =>
+        method === 'GET' && 'page' in query && !('start' in query) && parameters.length === 0,
     )
-    const key = isManaged ? keys.management : keys.private
-    const { status, json } = await ask(`GET ${endpoint.path}?page=999&size=2&start=%7B%7D&start=b`, key)
-    t.match([status, json.pagination.page_number, json.data], [200, 999, []], endpoint.path)
-  }
-})
+    t.ok(lists.length >= 6)
+    for (const { endpoint, access } of lists) {
+      const isManaged = access.permissions.some((each) =>
+        (permissionsOf('management') as string[]).includes(each),
+      )
+      const key = isManaged ? keys.management : keys.private
+      const { status, json } = await ask(`GET ${endpoint.path}?page=999&size=2&start=%7B%7D&start=b`, key)
+      t.match([status, json.pagination.page_number, json.data], [200, 999, []], endpoint.path)
+    }
+  },
+)
 
-t.test('old paths still work: /ping needs no key, and the usage report has a second name', async (t) => {
+t.test('/ping still needs no key, and the usage report still has a second path', async (t) => {
   const { ask, keys } = await start(t)
   for (const key of ['', 'key_unknown', keys.private])
     t.same(await ask('GET /ping', key), { status: 200, json: undefined })

@@ -14,7 +14,7 @@ function listReferences(value: unknown): string[] {
 }
 
 t.test(
-  'the document has every operation with its permissions, its errors and all of its responses',
+  'the OpenAPI document has every operation with its permissions, its errors and all of its responses',
   async (t) => {
     for (const definition of registry.routed) {
       const { method, path, takesBody } = definition.endpoint
@@ -36,7 +36,7 @@ t.test(
   },
 )
 
-t.test('every reference in the document points to something that exists', async (t) => {
+t.test('every reference in the OpenAPI document points to something that exists', async (t) => {
   const references = [...new Set(listReferences(document))]
   t.ok(references.length > 10)
   for (const reference of references) {
@@ -49,7 +49,7 @@ t.test('every reference in the document points to something that exists', async 
   }
 })
 
-t.test('all schemas with the same component name are equal', async (t) => {
+t.test('two schemas with the same component name in the OpenAPI document are always equal', async (t) => {
   const seen = new Map<string, Schema>()
   const visit = (schema: Schema): void => {
     const { component } = schema
@@ -62,34 +62,37 @@ t.test('all schemas with the same component name are equal', async (t) => {
   t.ok(seen.size > 10)
 })
 
-t.test('the document says where each part of an input is sent', async (t) => {
-  const { paths, components } = createDocument(registry, {
-    version: '1.2.3',
-    prefix: 'bt',
-    bodyLimitBytes: 1,
-  })
-  const { parameters = [] } = paths['/tokens']?.get ?? {}
-  t.match(components.parameters.NoReveal, { name: 'BT-NO-REVEAL', in: 'header' })
-  t.same(parameters.at(-1), { $ref: '#/components/parameters/NoReveal' })
-  const places = parameters.map(({ name, in: place, style = '' }) => `${name} ${place} ${style}`.trim())
-  for (const place of ['id query', 'metadata query deepObject', 'page query', 'size query'])
-    t.ok(places.includes(place), place)
-  const { schema } = parameters.find(({ name }) => name === 'page')!
-  t.same(schema, { type: 'integer', minimum: 1, default: 1 })
-  const update = paths['/tokens/{id}']?.patch
-  t.match(update?.parameters, [
-    { name: 'id', in: 'path', required: true, schema: { type: 'string' } },
-    { name: 'BT-IDEMPOTENCY-KEY', in: 'header', required: false, schema: { maxLength: 255 } },
-    { $ref: '#/components/parameters/NoReveal' },
-  ])
-  t.match(update?.requestBody, { content: { 'application/merge-patch+json': { schema: {} } } })
-  const statuses = '200 201 400 401 403 409 413 415 429 500 default'.split(' ')
-  t.same(Object.keys(paths['/tokens']?.post?.responses ?? {}), statuses)
-  t.equal(paths['/tokens/{parent_id}/children/{child_id}']?.post?.requestBody, undefined)
-  t.match(components.securitySchemes, { apiKey: { name: 'BT-API-KEY' } })
-})
+t.test(
+  'the OpenAPI document says whether each input is sent in the path, the query or the body',
+  async (t) => {
+    const { paths, components } = createDocument(registry, {
+      version: '1.2.3',
+      prefix: 'bt',
+      bodyLimitBytes: 1,
+    })
+    const { parameters = [] } = paths['/tokens']?.get ?? {}
+    t.match(components.parameters.NoReveal, { name: 'BT-NO-REVEAL', in: 'header' })
+    t.same(parameters.at(-1), { $ref: '#/components/parameters/NoReveal' })
+    const places = parameters.map(({ name, in: place, style = '' }) => `${name} ${place} ${style}`.trim())
+    for (const place of ['id query', 'metadata query deepObject', 'page query', 'size query'])
+      t.ok(places.includes(place), place)
+    const { schema } = parameters.find(({ name }) => name === 'page')!
+    t.same(schema, { type: 'integer', minimum: 1, default: 1 })
+    const update = paths['/tokens/{id}']?.patch
+    t.match(update?.parameters, [
+      { name: 'id', in: 'path', required: true, schema: { type: 'string' } },
+      { name: 'BT-IDEMPOTENCY-KEY', in: 'header', required: false, schema: { maxLength: 255 } },
+      { $ref: '#/components/parameters/NoReveal' },
+    ])
+    t.match(update?.requestBody, { content: { 'application/merge-patch+json': { schema: {} } } })
+    const statuses = '200 201 400 401 403 409 413 415 429 500 default'.split(' ')
+    t.same(Object.keys(paths['/tokens']?.post?.responses ?? {}), statuses)
+    t.equal(paths['/tokens/{parent_id}/children/{child_id}']?.post?.requestBody, undefined)
+    t.match(components.securitySchemes, { apiKey: { name: 'BT-API-KEY' } })
+  },
+)
 
-t.test('a response that differs from the document is detected', async (t) => {
+t.test('the contract detects a response that differs from the OpenAPI document', async (t) => {
   const contract = createContract(document)
   const schemas = document.components.schemas as Record<string, { examples?: { instance: string }[] }>
   const problem = schemas.Problem!.examples![0]!

@@ -22,7 +22,8 @@ t.test('the server stops when its standard input ends, even if its parent was ki
   child.stdin.end()
   t.same(await once(child, 'exit'), [0, null])
 
-  // The parent process of the server. The test kills this process with SIGKILL, so it cannot end the server itself.
+  // This script is the parent process of the server. The test kills the parent with SIGKILL, so the parent cannot end
+  // the server itself.
   const script = `const { spawn } = require('node:child_process')
     const child = spawn(process.execPath, ${JSON.stringify(SERVE)}, { stdio: ['pipe', 'inherit', 'ignore'] })
     console.error(child.pid)`
@@ -38,10 +39,13 @@ t.test('the server stops when its standard input ends, even if its parent was ki
   t.notOk(isThere(pid))
 })
 
-/** Starts the server through a shell that waits for it, as npm and npx do. Returns the address of the server. */
+/**
+ * Starts the server through a shell that waits for it, as npm and npx do. The function returns the address of the
+ * server.
+ */
 async function startByShell(t: Test, words: readonly string[], more: Record<string, string> = {}) {
   const quoted = words.map((word) => `'${word}'`).join(' ')
-  // The command `true` after the server keeps the shell from replacing itself with the server.
+  // Without the command `true` at the end, the shell would replace itself with the server.
   const shell = startProgram('sh', ['-c', `'${process.execPath}' ${quoted}; true`], {
     env: { ...place.env, ...more },
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -73,14 +77,17 @@ t.test('a server that npx or an npm script started stops when its shell ends', a
   }
 })
 
-t.test('--exit-with-parent watches the parent process if standard input is no pipe', async (t) => {
-  const { shell, url } = await startByShell(t, SERVE)
-  shell.kill('SIGTERM')
-  await waitUntilDown(url)
-  const orphan = { terminal: { stdin: {} }, parentPid: () => 1 }
-  const message = /process that started this one has ended already/
-  t.throws(() => signalOfParent(orphan as never, true), { code: 'usage', message })
-})
+t.test(
+  'with --exit-with-parent, a server watches the parent process if standard input is no pipe',
+  async (t) => {
+    const { shell, url } = await startByShell(t, SERVE)
+    shell.kill('SIGTERM')
+    await waitUntilDown(url)
+    const orphan = { terminal: { stdin: {} }, parentPid: () => 1 }
+    const message = /process that started this one has ended already/
+    t.throws(() => signalOfParent(orphan as never, true), { code: 'usage', message })
+  },
+)
 
 t.test(
   'without --exit-with-parent, the server watches its parent shell only if this shell runs nothing except the server',
@@ -117,7 +124,7 @@ t.test('closing a terminal ends the shell, and the server continues', async (t) 
     const context = { env: { npm_lifecycle_script: 'coffer' }, signal: stop.signal, parentPid: () => parent }
     return signalOfParent({ ...context, hangUp: new AbortController().signal, ...more } as never, false)
   }
-  // Keeps the process of this test running, because the timers of the server do not.
+  // This interval keeps the process of the test running, because the timers of the server do not.
   const alive = setInterval(() => undefined, 1000)
   t.teardown(() => clearInterval(alive))
   const kept = start({ hangUp: AbortSignal.abort() })!
@@ -131,7 +138,7 @@ t.test('closing a terminal ends the shell, and the server continues', async (t) 
   stop.abort()
 })
 
-t.test('options that read standard input cannot be combined with --exit-with-parent', async (t) => {
+t.test('an option that reads standard input cannot be combined with --exit-with-parent', async (t) => {
   const words = [...SERVE, '--tls-cert', '-', '--tls-key', 'key.pem']
   const stdio = ['pipe', 'ignore', 'pipe']
   const options = { cwd: place.directory, env: place.env, stdio } as SpawnOptions

@@ -1,4 +1,4 @@
-/** Runs the built `coffer` in a process of its own. Needs `npm run build`. */
+/** Runs the built `coffer` in a separate process. These functions need the output of `npm run build`. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -41,7 +41,7 @@ export function runCommand(place: Workplace, words: readonly string[]): Promise<
   return startCommand(place, words).ended
 }
 
-/** Starts a command that may run forever. The test can end it. */
+/** Starts a command that may run forever. The test ends the command. */
 export function startCommand(
   { directory, env }: Workplace,
   words: readonly string[],
@@ -57,13 +57,15 @@ export function startCommand(
 export interface ServerProcess {
   child: ChildProcess
   announcement: Announcement
-  /** The text that was printed so far. */
+  /** The text that the server has printed until now. */
   printed: { stdout: string; stderr: string }
-  /** Resolves when the process has ended. */
+  /** Resolves when the process of the server has ended. */
   ended: Promise<Ended>
 }
 
-/** Starts `coffer serve` on a free port. `errorsTo` is a file descriptor that receives its standard error. */
+/**
+ * Starts `coffer serve` on a free port. `errorsTo` is a file descriptor that receives the standard error of the server.
+ */
 export async function startProcess(
   { directory, env }: Workplace,
   words: readonly string[] = [],
@@ -83,7 +85,10 @@ export async function startProcess(
   return { child, announcement: JSON.parse(first) as Announcement, printed, ended }
 }
 
-/** Like {@link startProcess}, but in a directory of its own. The server is ended when the test ends. */
+/**
+ * Does the same as {@link startProcess}, but in a new directory by default. The function ends the server when the test
+ * ends.
+ */
 export async function serveFor(t: Test, words: readonly string[], place = createWorkplace()) {
   const server = await startProcess(place, words)
   t.teardown(async () => {
@@ -104,7 +109,7 @@ export interface Reply {
 const router = createRouter(registry)
 const contract = createContract(documentOf(registry))
 
-/** @throws Error if the response does not match the OpenAPI document */
+/** @throws Error if the response does not match the OpenAPI document of Coffer */
 function checkContract(method: string, path: string, { status, headers }: Response, body: string): void {
   if (path === '/healthz') return
   const match = router.match(method, path)

@@ -1,4 +1,4 @@
-/** Behaviour of proxies that only calls over HTTP show. `fixtures/operations` covers the other interfaces. */
+/** Behaviour of proxies that can be seen only in calls over HTTP. `fixtures/operations` covers the other interfaces. */
 import t, { type Test } from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'
 import { createHandler } from '../support/service.js'
@@ -48,7 +48,7 @@ const json = (value: unknown) => ({
   headers: { 'content-type': 'application/json' },
 })
 
-t.test('bodies without an expression pass unchanged in both directions', async (t) => {
+t.test('a proxy passes bodies without an expression unchanged in both directions', async (t) => {
   const { stub, call, backend } = await open(t)
   const bytes = Buffer.from(Array.from({ length: 1024 }, (_, at) => at % 256))
   stub.answer = (_, response) => {
@@ -92,20 +92,23 @@ t.test('bodies without an expression pass unchanged in both directions', async (
   t.equal(stub.received.pop()?.body, odd, 'JSON without an expression is not parsed')
 })
 
-t.test('the target of a call is a URL, or a proxy whose key is in a header or in the query', async (t) => {
-  const { stub, call, create, createApplication, createTenant } = await open(t)
-  const { key } = await create({})
-  const ofKey = { headers: { 'svc-proxy-key': key, 'svc-proxy-url': 'http://elsewhere.example' } }
-  await call('/x?a=1', ofKey)
-  t.equal(stub.received.pop()?.url, '/base/x?a=1', 'the URL is ignored if there is a proxy key')
-  await call(`/x?a=1&svc-proxy-key=${key}&b=%20`)
-  t.equal(stub.received.pop()?.url, '/base/x?a=1&b=%20', 'the proxy key is removed from the query')
-  for (const url of ['', 'ftp://a', `${stub.url}/?x`, `${stub.url}/#x`, '/x'])
-    t.equal((await call('', { headers: { 'svc-proxy-url': url } })).status, 400, url)
-  await createTenant('second')
-  const theirs = await createApplication('private', { permissions: ['proxy:invoke'] }, 'second')
-  t.equal((await call('', ofKey, theirs.key)).status, 404, 'the proxy key of another tenant is refused')
-})
+t.test(
+  'the target of a proxy call is a URL, or a proxy whose key is in a header or in the query',
+  async (t) => {
+    const { stub, call, create, createApplication, createTenant } = await open(t)
+    const { key } = await create({})
+    const ofKey = { headers: { 'svc-proxy-key': key, 'svc-proxy-url': 'http://elsewhere.example' } }
+    await call('/x?a=1', ofKey)
+    t.equal(stub.received.pop()?.url, '/base/x?a=1', 'the URL is ignored if there is a proxy key')
+    await call(`/x?a=1&svc-proxy-key=${key}&b=%20`)
+    t.equal(stub.received.pop()?.url, '/base/x?a=1&b=%20', 'the proxy key is removed from the query')
+    for (const url of ['', 'ftp://a', `${stub.url}/?x`, `${stub.url}/#x`, '/x'])
+      t.equal((await call('', { headers: { 'svc-proxy-url': url } })).status, 400, url)
+    await createTenant('second')
+    const theirs = await createApplication('private', { permissions: ['proxy:invoke'] }, 'second')
+    t.equal((await call('', ofKey, theirs.key)).status, 404, 'the proxy key of another tenant is refused')
+  },
+)
 
 t.test('a proxy without authentication has exactly the rights of its application', async (t) => {
   const { ask, call, create, createApplication, stub } = await open(t)
@@ -135,7 +138,7 @@ t.test('a proxy without authentication has exactly the rights of its application
   t.equal((await keyed()).status, 401)
 })
 
-t.test('bodies, methods and hosts beyond the limits are refused', async (t) => {
+t.test('a proxy refuses large bodies, other methods and hosts that are not allowed', async (t) => {
   const { ask, call } = await open(t)
   const long = { method: 'POST', body: 'x'.repeat(65_537) }
   t.match(await call('', long), { status: 413, json: { proxy_error: { status: 413 } } })
@@ -150,7 +153,7 @@ t.test('bodies, methods and hosts beyond the limits are refused', async (t) => {
   )
 })
 
-t.test('code cannot set headers of the connection, and errors of code reveal no data', async (t) => {
+t.test('code of a proxy cannot set headers of the connection, and its errors reveal no data', async (t) => {
   const { ask, call, create, stub } = await open(t)
   const code = `module.exports = async ({ args }) => ({ body: JSON.stringify(args.body) + ' ', headers: {
     ...args.headers, 'x-code': 'yes', host: 'evil.example', 'content-length': '1', 'svc-x': '1' } })`
@@ -176,7 +179,7 @@ t.test('code cannot set headers of the connection, and errors of code reveal no 
   t.same(stub.received, [])
 })
 
-t.test('a mask transform refuses a body that is not text', async (t) => {
+t.test('a mask transform of a proxy refuses a body that is not text', async (t) => {
   const { call, create, stub } = await open(t)
   const mask = { type: 'mask', matcher: 'regex', expression: '(.+)', replacement: '😀' }
   const { key } = await create({ response_transforms: [mask] })
@@ -189,7 +192,7 @@ t.test('a mask transform refuses a body that is not text', async (t) => {
   t.equal((await masked()).status, 502)
 })
 
-t.test('the server does not parse responses of more than 1 MiB', async (t) => {
+t.test('a proxy does not parse responses of more than 1 MiB', async (t) => {
   const { call, create, stub } = await open(t)
   stub.answer = (_, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
@@ -205,7 +208,7 @@ t.test('the server does not parse responses of more than 1 MiB', async (t) => {
   t.equal((await through(transform('append_text', '!'))).text.at(-1), '!')
 })
 
-t.test('the server handles other requests while it transforms a large body', async (t) => {
+t.test('the server handles other requests while a proxy transforms a large body', async (t) => {
   const { call, create, stub } = await open(t)
   const list = Array.from({ length: 16_000 }, (_, at) => ({ at, text: `value ${at}` }))
   stub.answer = (_, response) =>
@@ -229,7 +232,7 @@ t.test('the server handles other requests while it transforms a large body', asy
   t.ok(longest < all / 2, `the longest turn took ${Math.round(longest)} of ${Math.round(all)} ms`)
 })
 
-t.test('a dry run shows no value of the configuration', async (t) => {
+t.test('a dry run of a proxy call shows no value of the configuration', async (t) => {
   const { ask, create } = await open(t)
   const { id } = await create({ configuration: { KEY: 'a-secret' } })
   const headers = { 'x-a': '{{ config: KEY }}', 'x-b': "{{ proxy | json: '$.config' }}" }
@@ -237,45 +240,51 @@ t.test('a dry run shows no value of the configuration', async (t) => {
   t.match(shown, { headers: { 'x-a': 'REDACTED', 'x-b': '{"KEY":"REDACTED"}' } })
 })
 
-t.test('in no-reveal mode neither the configuration nor an error of code reveals data', async (t) => {
-  const { ask, call, create, stub } = await open(t)
-  const hide = (init: ReturnType<typeof json>, key: string, more: object = {}) =>
-    call('', { ...init, headers: { ...init.headers, 'svc-proxy-key': key, 'svc-no-reveal': '1', ...more } })
-  const plain = await create({ configuration: { KEY: 'a-secret' } })
-  for (const [body, more] of [
-    [{ a: '{{ config: KEY }}' }, {}],
-    [{ a: '{{ card-1 }}' }, { 'x-a': '{{ proxy | json: "$.request.body" }}' }],
-    [{ a: 1 }, { 'x-a': '{{ proxy | json: "$.config.KEY" }}' }],
-  ] as const) {
-    const answer = await hide(json(body), plain.key, more)
-    t.match(answer, { status: 403, json: { proxy_error: { detail: /No-reveal mode/ } } })
-  }
-  t.equal(stub.received.length, 0)
-  const code = 'module.exports = async ({ args }) => { throw new Error(args.body.a) }'
-  const { id } = (await ask('reactor create', { name: 'r', code })) as { id: string }
-  const number = json({ a: '{{ card-1 | json: "$.number" }}' })
-  for (const transform of [{ request_transform: { code } }, { request_reactor_id: id }]) {
-    const { key } = await create(transform)
-    const { status, text } = await hide(number, key)
-    t.equal(status, 500)
-    t.notMatch(text, CARD.number)
-    t.match(await call('', { ...number, headers: { ...number.headers, 'svc-proxy-key': key } }), {
-      text: new RegExp(CARD.number),
-    })
-  }
-  const tokenize = { type: 'tokenize', options: { identifier: 'made', token: { type: 'token', data: 1 } } }
-  const value = "{{ transform_identifier: made | json: '$.fingerprint' }}"
-  const options = { value, location: '$.print' }
-  const { key } = await create({ response_transforms: [tokenize, { type: 'append_json', options }] })
-  t.match((await hide(json({ a: 1 }), key)).json, { print: null })
-})
+t.test(
+  'in no-reveal mode, neither the configuration of a proxy nor an error of its code reveals data',
+  async (t) => {
+    const { ask, call, create, stub } = await open(t)
+    const hide = (init: ReturnType<typeof json>, key: string, more: object = {}) =>
+      call('', { ...init, headers: { ...init.headers, 'svc-proxy-key': key, 'svc-no-reveal': '1', ...more } })
+    const plain = await create({ configuration: { KEY: 'a-secret' } })
+    for (const [body, more] of [
+      [{ a: '{{ config: KEY }}' }, {}],
+      [{ a: '{{ card-1 }}' }, { 'x-a': '{{ proxy | json: "$.request.body" }}' }],
+      [{ a: 1 }, { 'x-a': '{{ proxy | json: "$.config.KEY" }}' }],
+    ] as const) {
+      const answer = await hide(json(body), plain.key, more)
+      t.match(answer, { status: 403, json: { proxy_error: { detail: /No-reveal mode/ } } })
+    }
+    t.equal(stub.received.length, 0)
+    const code = 'module.exports = async ({ args }) => { throw new Error(args.body.a) }'
+    const { id } = (await ask('reactor create', { name: 'r', code })) as { id: string }
+    const number = json({ a: '{{ card-1 | json: "$.number" }}' })
+    for (const transform of [{ request_transform: { code } }, { request_reactor_id: id }]) {
+      const { key } = await create(transform)
+      const { status, text } = await hide(number, key)
+      t.equal(status, 500)
+      t.notMatch(text, CARD.number)
+      t.match(await call('', { ...number, headers: { ...number.headers, 'svc-proxy-key': key } }), {
+        text: new RegExp(CARD.number),
+      })
+    }
+    const tokenize = { type: 'tokenize', options: { identifier: 'made', token: { type: 'token', data: 1 } } }
+    const value = "{{ transform_identifier: made | json: '$.fingerprint' }}"
+    const options = { value, location: '$.print' }
+    const { key } = await create({ response_transforms: [tokenize, { type: 'append_json', options }] })
+    t.match((await hide(json({ a: 1 }), key)).json, { print: null })
+  },
+)
 
 t.test(
-  'if a caller or application loses rights during a call, the rest of the call runs without these rights',
+  'if a caller or application loses rights during a proxy call, the rest of the call runs without these rights',
   async (t) => {
     const { ask, call, create, createApplication, stub } = await open(t)
     const during = `await fetch('${stub.url}/during')`
-    /** Returns the status of a call. `change` runs while the call is at this path of the stub. */
+    /**
+     * Calls the proxy and returns the status of the call. The stub runs `change` when the call requests `path` from the
+     * stub.
+     */
     const lose = async (
       proxy: { key: string },
       key: string,

@@ -50,57 +50,57 @@ t.test(
   },
 )
 
-t.test('a connection stays open as HTTP requires, and a response to HEAD has no body', async (t) => {
-  const injecting: Answerer = async ({ target }) => {
-    const answer = answerResult(200, { done: true })
-    if (target === '/split') answer.headers['svc-trace-id'] = 'one\r\nset-cookie: two'
-    return answer
-  }
-  const server = await serve(injecting)
-  t.teardown(() => server.stop())
-  const line = (method: string, version: string, more = '') =>
-    `${method} / HTTP/${version}\r\nHost: localhost\r\n${more}\r\n`
-  const kept = line('GET', '1.1') + line('HEAD', '1.1')
-  for (const last of [line('GET', '1.1', 'Connection: close\r\n'), line('GET', '1.0')]) {
-    const text = await sendRaw(server.port, kept + last + line('GET', '1.1'))
-    const [head, body, third, ...others] = text.split('\r\n\r\n')
-    t.match(head, /^HTTP\/1\.1 200 OK\r\n/)
-    t.match(head, /\r\ndate: [^\r]+ GMT\r\nconnection: keep-alive\r\nkeep-alive: timeout=30$/)
-    t.match(body, /^{"done":true}HTTP\/1\.1 200 OK.*content-length: 13/s)
-    t.match(third, /^HTTP\/1\.1 200 OK.*\r\nConnection: close/s, 'there are no bytes between two responses')
-    t.same(others, ['{"done":true}'], 'there are no bytes after the last response')
-  }
-  t.notMatch(
-    await sendRaw(server.port, requestText('GET /split')),
-    /set-cookie/,
-    'a header value cannot add another header',
-  )
-})
-
 t.test(
-  'requests wait if they arrive before the answerer exists, and the answerer is created only once',
+  'a connection stays open as HTTP requires, and a response to a HEAD request has no body',
   async (t) => {
-    let made = 0
-    let make = () => {}
-    const { answerer, begin } = answerLater(async () => {
-      made++
-      await new Promise<void>((resolve) => {
-        make = resolve
-      })
-      return answerOk
-    })
-    const server = await serve(answerer)
+    const injecting: Answerer = async ({ target }) => {
+      const answer = answerResult(200, { done: true })
+      if (target === '/split') answer.headers['svc-trace-id'] = 'one\r\nset-cookie: two'
+      return answer
+    }
+    const server = await serve(injecting)
     t.teardown(() => server.stop())
-    const answers = [1, 2].map(() => fetch(`http://127.0.0.1:${server.port}/`))
-    await until(() => made > 0)
-    const begun = begin()
-    make()
-    await begun
-    for (const answer of [...answers, fetch(`http://127.0.0.1:${server.port}/`)])
-      t.equal((await answer).status, 200)
-    t.equal(made, 1)
+    const line = (method: string, version: string, more = '') =>
+      `${method} / HTTP/${version}\r\nHost: localhost\r\n${more}\r\n`
+    const kept = line('GET', '1.1') + line('HEAD', '1.1')
+    for (const last of [line('GET', '1.1', 'Connection: close\r\n'), line('GET', '1.0')]) {
+      const text = await sendRaw(server.port, kept + last + line('GET', '1.1'))
+      const [head, body, third, ...others] = text.split('\r\n\r\n')
+      t.match(head, /^HTTP\/1\.1 200 OK\r\n/)
+      t.match(head, /\r\ndate: [^\r]+ GMT\r\nconnection: keep-alive\r\nkeep-alive: timeout=30$/)
+      t.match(body, /^{"done":true}HTTP\/1\.1 200 OK.*content-length: 13/s)
+      t.match(third, /^HTTP\/1\.1 200 OK.*\r\nConnection: close/s, 'there are no bytes between two responses')
+      t.same(others, ['{"done":true}'], 'there are no bytes after the last response')
+    }
+    t.notMatch(
+      await sendRaw(server.port, requestText('GET /split')),
+      /set-cookie/,
+      'a header value cannot add another header',
+    )
   },
 )
+
+t.test('requests wait until the answerer is created, and the answerer is created only once', async (t) => {
+  let made = 0
+  let make = () => {}
+  const { answerer, begin } = answerLater(async () => {
+    made++
+    await new Promise<void>((resolve) => {
+      make = resolve
+    })
+    return answerOk
+  })
+  const server = await serve(answerer)
+  t.teardown(() => server.stop())
+  const answers = [1, 2].map(() => fetch(`http://127.0.0.1:${server.port}/`))
+  await until(() => made > 0)
+  const begun = begin()
+  make()
+  await begun
+  for (const answer of [...answers, fetch(`http://127.0.0.1:${server.port}/`)])
+    t.equal((await answer).status, 200)
+  t.equal(made, 1)
+})
 
 t.test('chunked bodies, bodies in small pieces and 100-continue are accepted', async (t) => {
   const server = await serve(async (request) => {
@@ -147,7 +147,7 @@ t.test(
   },
 )
 
-t.test('a request that was already sent when the stop began is answered', async (t) => {
+t.test('a server that stops answers a request that was already sent', async (t) => {
   const server = await serve(answerOk)
   const client = connect(server.port, '127.0.0.1')
   const chunks: Buffer[] = []
@@ -270,7 +270,7 @@ t.test('a free port is free on every address of the server', async (t) => {
   let made = 0
   const create = () => {
     const server = createNetServer()
-    // At the first attempt, the second address finds the port in use.
+    // When the server first tries a port, the second address finds the port in use.
     if (++made === 2)
       server.listen = (() => {
         const error = Object.assign(new Error('taken'), { code: 'EADDRINUSE' })

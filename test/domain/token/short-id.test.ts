@@ -4,7 +4,7 @@ import { shortenIds } from '../../../src/domain/token/short-id.js'
 const UUID = '1ec69a3f-0f4c-4b0e-8a0f-3f1f3a4dba11'
 
 t.test(
-  'random ids are shortened to the first groups that distinguish them, and ids that a caller chose are not shortened',
+  'random ids are shortened to as few groups as distinguish them, and ids that callers chose are not shortened',
   async (t) => {
     const near = UUID.replace('0f4c', '0f4d')
     const short = ['1ec69a3f-0f4c', '1ec69a3f-0f4d', 'customer-42', '2ec69a3f']

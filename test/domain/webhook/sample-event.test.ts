@@ -27,7 +27,7 @@ t.test(
   },
 )
 
-t.test('a sample of an event that the server sends has all documented attributes', async (t) => {
+t.test('a sample of an event that the server itself sends has all documented attributes', async (t) => {
   for (const type of SENT_EVENT_TYPES) {
     const data = sampleEvent(type, tools)
     for (const value of Object.values(data))
@@ -46,16 +46,19 @@ t.test('a sample of an event that the server sends has all documented attributes
   })
 })
 
-t.test('values are set by path, and missing objects of the path are created', async (t) => {
-  const data = { token: { id: 'a', type: 'card' } }
-  t.strictSame(setValues(data, { 'token.type': 'bank', 'token.metadata.order.id': 7, 'extra.a': null }), {
-    token: { id: 'a', type: 'bank', metadata: { order: { id: 7 } } },
-    extra: { a: null },
-  })
-  t.strictSame(data, { token: { id: 'a', type: 'card' } }, 'the given event does not change')
-})
+t.test(
+  'a value of a sample event is set by its path, and missing objects of the path are created',
+  async (t) => {
+    const data = { token: { id: 'a', type: 'card' } }
+    t.strictSame(setValues(data, { 'token.type': 'bank', 'token.metadata.order.id': 7, 'extra.a': null }), {
+      token: { id: 'a', type: 'bank', metadata: { order: { id: 7 } } },
+      extra: { a: null },
+    })
+    t.strictSame(data, { token: { id: 'a', type: 'card' } }, 'the given event does not change')
+  },
+)
 
-t.test('a path must lead into an object', async (t) => {
+t.test('the path of a value in a sample event must lead into an object', async (t) => {
   const wrong = [
     'token',
     '',
