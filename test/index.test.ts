@@ -30,7 +30,7 @@ t.test('a vault in memory has keys, and answers requests without a socket', asyn
 })
 
 t.test(
-  'operations can be called by name, as owner or as application, with their declared types',
+  'operations can be called by name with their declared types, as owner or as application',
   async (t) => {
     await using vault = await openTestVault()
     const token = await vault.ask('token create', JSON.parse(CARD) as Record<string, unknown>)
@@ -44,7 +44,7 @@ t.test(
   },
 )
 
-t.test('a server has its own port, and closes the vault that it opened', async (t) => {
+t.test('a server listens on its own port, and closes the vault that it opened', async (t) => {
   const server = await startServer({ prefix: 'bt' })
   t.equal(server.url, `http://localhost:${server.port}`)
   const headers = { 'bt-api-key': server.keys.private! }
@@ -72,7 +72,7 @@ t.test('a server has its own port, and closes the vault that it opened', async (
   await t.rejects(startServer({ vault: {} as Coffer }), TypeError)
 })
 
-t.test('an unknown option is refused by name', async (t) => {
+t.test('the error for an unknown option names the option', async (t) => {
   const unknown = { allownet: ['a.example'], reactors: {}, seed: undefined }
   const message = /^Unknown options: allownet, reactors\. Known options: .*allowNet/
   const opens: ((options: never) => Promise<Coffer>)[] = [openTestVault, startServer, openVault]

@@ -174,7 +174,7 @@ t.test('a server that stops waits only a limited time for open requests', async 
   slow.release()
 })
 
-t.test('if a response cannot be sent, only its connection is closed', async (t) => {
+t.test('if a response cannot be sent, only the connection of this response is closed', async (t) => {
   const faults: unknown[] = []
   const broken: Answerer = async ({ target }) => {
     const answer = answerResult(200, { done: true })
@@ -189,7 +189,7 @@ t.test('if a response cannot be sent, only its connection is closed', async (t) 
 })
 
 t.test(
-  'a server reads only a few pipelined requests before it has answered the earlier requests',
+  'a server reads only a few pipelined requests before it has answered earlier requests of the connection',
   async (t) => {
     const slow = createSlow()
     const server = await serve(async (ask) => {
@@ -223,7 +223,7 @@ t.test(
 )
 
 t.test(
-  'a chunked request that follows another request is refused, because Node keeps every chunk in memory',
+  'a chunked request after another pipelined request is refused, because Node keeps every chunk in memory',
   async (t) => {
     const slow = createSlow()
     const server = await serve(slow.answerer)
@@ -236,7 +236,7 @@ t.test(
   },
 )
 
-t.test('other work runs while a server handles thousands of pipelined requests', async (t) => {
+t.test('while a server handles thousands of pipelined requests, it also does other work', async (t) => {
   const turns = new Set<number>()
   let turn = 0
   let isOver = false
@@ -266,7 +266,7 @@ t.test('a server with a certificate accepts only TLS', async (t) => {
   })
 })
 
-t.test('a free port is free on every address of the server', async (t) => {
+t.test('a free port is a port that is free on every address of the server', async (t) => {
   let made = 0
   const create = () => {
     const server = createNetServer()

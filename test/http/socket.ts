@@ -1,4 +1,4 @@
-/** A client that sends any bytes, whether they are valid HTTP or not. It does not use code of the server. */
+/** A client that sends any bytes, whether they are valid HTTP or not. This client does not use code of the server. */
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 
@@ -9,16 +9,16 @@ export interface RawAnswer {
 }
 
 export interface RawOptions {
-  /** Sends FIN after the last byte, and continues reading. */
+  /** If true, the client sends FIN after the last byte and continues reading. */
   halfClose?: boolean
-  /** Stops reading after this time. */
+  /** The client stops reading after this time. */
   deadlineMs?: number
 }
 
 const DEADLINE_MS = 8_000
 
 /**
- * Sends `parts` in order. Resolves with everything that the server sent until the server closed the connection or the
+ * Sends `parts` in order. Resolves with all text that the server sent until the server closed the connection or the
  * deadline passed.
  */
 export async function sendRaw(
@@ -29,7 +29,7 @@ export async function sendRaw(
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const chunks: Buffer[] = []
   socket.on('data', (chunk) => chunks.push(chunk))
-  // If the connection is reset, the bytes that arrived before still count.
+  // If the connection is reset, the client still returns the bytes that arrived before.
   socket.on('error', () => {})
   const over = Promise.race([
     new Promise<void>((resolve) => {

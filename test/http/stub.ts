@@ -1,4 +1,4 @@
-/** A server that proxies call in tests. It records requests and answers as the test says. */
+/** A server to which proxies send calls in tests. The server records requests and answers as the test says. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -6,7 +6,7 @@ export interface Received {
   method: string
   url: string
   headers: IncomingMessage['headers']
-  /** The body, decoded as Latin-1. */
+  /** The body of the request, decoded as Latin-1. */
   body: string
 }
 

@@ -13,7 +13,7 @@ t.teardown(() => browser?.close())
 
 const openShopPage = (t: Test, around?: Parameters<typeof openPage>[2]) => openPage(t, browser!, around)
 
-t.test('the package creates sessions with and without the method step', needsChromium, async (t) => {
+t.test('web-threeds can create sessions with and without the method step', needsChromium, async (t) => {
   const { createSession, backend, tab, strangers } = await openShopPage(t)
   const started = performance.now()
   const session = await createSession('FY')
@@ -73,7 +73,7 @@ t.test('a person can answer a challenge in a frame by keyboard and by mouse', ne
 })
 
 t.test(
-  'startChallenge rejects for a wrong id or after its timeout, and shows no question if the challenge is already decided',
+  'startChallenge rejects a wrong id, and rejects after its timeout, and asks nothing in a decided challenge',
   needsChromium,
   async (t) => {
     const { createSession, startChallenge, ended, backend, bank } = await openShopPage(t)
@@ -108,7 +108,7 @@ t.test(
 )
 
 t.test(
-  'a frame has the requested size, in a container of the shop and with a clock that stands still',
+  'a challenge frame has the requested size, also in a container of the shop, and with a frozen clock',
   needsChromium,
   async (t) => {
     const { server, backend } = await openShop(t)
@@ -150,7 +150,7 @@ t.test('a challenge can be answered in a window instead of a frame', needsChromi
 })
 
 t.test(
-  'a challenge works with the pages of the package, a strict policy, another host name, and a fork',
+  'a challenge works with the pages of web-threeds, a strict policy, another host name, and a fork',
   needsChromium,
   async (t) => {
     const { server, backend } = await openShop(t)
@@ -182,7 +182,7 @@ t.test(
   },
 )
 
-t.test('the redirect page leads back to the shop', needsChromium, async (t) => {
+t.test('after a challenge, the redirect page leads back to the shop', needsChromium, async (t) => {
   const { backend, tab, strangers } = await openShopPage(t)
   const shop = new URL(tab.url()).origin
   const callbacks = { success: `${shop}/paid?cart=1`, failure: `${shop}/failed` }
@@ -239,7 +239,8 @@ t.test(
       await isRefused
       t.equal(refused.length, at + 1, src)
     }
-    // The frame page posts a form to any address. The form must not count as a form of Coffer's own pages.
+    // A frame page can be made to post a form to any address. Coffer must not treat the form as a form of its own
+    // pages.
     const [posted] = await Promise.all([
       tab.waitForResponse(
         (answer) => answer.url().includes('/invitations/accept') && answer.request().method() === 'POST',
@@ -278,7 +279,7 @@ t.test(
   },
 )
 
-t.test('the pages of the bank are accessible', needsChromium, async (t) => {
+t.test('the pages of the test bank have no accessibility problem', needsChromium, async (t) => {
   const { backend, tab } = await openShopPage(t)
   for (const scenario of ['CY', 'CYO'] as const) {
     const { id } = await backend.session(scenario)

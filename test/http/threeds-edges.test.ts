@@ -12,14 +12,14 @@ t.before(async () => {
 t.teardown(() => browser?.close())
 const openShopPage = (t: Test, around?: Parameters<typeof openPage>[2]) => openPage(t, browser!, around)
 
-/** The paths of all requests that the page and its frames send from now on. */
+/** Returns a list to which the paths of all later requests of the page and its frames are added. */
 function watchPaths(tab: Page): string[] {
   const paths: string[] = []
   tab.on('request', (request) => paths.push(new URL(request.url()).pathname))
   return paths
 }
 
-t.test('without a method step, the package opens no frame', needsChromium, async (t) => {
+t.test('without a method step, web-threeds opens no frame', needsChromium, async (t) => {
   const { createSession, tab } = await openShopPage(t)
   const paths = watchPaths(tab)
   await createSession('CY', { skipMethodRequest: true })
@@ -29,7 +29,7 @@ t.test('without a method step, the package opens no frame', needsChromium, async
   t.ok(paths.includes('/pages/method.html'), 'with a method step, it does')
 })
 
-t.test('a method page that is too slow does not stop the shop', needsChromium, async (t) => {
+t.test('if the method page is too slow, the shop continues after a timeout', needsChromium, async (t) => {
   const { server, backend } = await openShop(t)
   const path = '/3ds/acs/browser/method'
   await server.control.faults.set({ rules: [{ kind: 'delay', delay_ms: 30_000, path }] })
@@ -73,38 +73,46 @@ t.test(
   },
 )
 
-t.test('the window size 05 fills the container of the shop', needsChromium, async (t) => {
-  const { createSession, startChallenge, ended, tab, bank } = await openShopPage(t)
-  await tab.evaluate(() => {
-    const { document } = globalThis as Json
-    const html = '<section id="own" style="width: 720px; height: 640px"></section>'
-    document.body.insertAdjacentHTML('beforeend', html)
-  })
-  const { id } = await createSession('CY')
-  await startChallenge(id, { windowSize: '05', containerId: 'own' })
-  await bank.getByLabel('Passcode').fill('1234')
-  t.match(await tab.locator('#own #challengeIframe').boundingBox(), { width: 720, height: 640 })
-  await bank.getByRole('button', { name: 'Submit' }).click()
-  t.match(await ended(), { id, authenticationStatus: 'successful' })
-})
-
-t.test('a shop over HTTPS can use a bank on this machine over HTTP', needsChromium, async (t) => {
-  const shop = await serveShop(t, { isSecure: true })
-  const { createSession, startChallenge, ended, tab, bank, backend, strangers } = await openShopPage(t, {
-    shop,
-  })
-  t.equal(await tab.evaluate('isSecureContext && location.protocol'), 'https:')
-  const { id } = await createSession('CY')
-  t.equal((await backend.get(id)).method.method_completion_indicator, 'Y')
-  await startChallenge(id)
-  await bank.getByLabel('Passcode').fill('1234')
-  await bank.getByRole('button', { name: 'Submit' }).click()
-  t.match(await ended(), { id, authenticationStatus: 'successful' })
-  t.strictSame(strangers, [])
-})
+t.test(
+  'a challenge frame with the window size 05 fills the container of the shop',
+  needsChromium,
+  async (t) => {
+    const { createSession, startChallenge, ended, tab, bank } = await openShopPage(t)
+    await tab.evaluate(() => {
+      const { document } = globalThis as Json
+      const html = '<section id="own" style="width: 720px; height: 640px"></section>'
+      document.body.insertAdjacentHTML('beforeend', html)
+    })
+    const { id } = await createSession('CY')
+    await startChallenge(id, { windowSize: '05', containerId: 'own' })
+    await bank.getByLabel('Passcode').fill('1234')
+    t.match(await tab.locator('#own #challengeIframe').boundingBox(), { width: 720, height: 640 })
+    await bank.getByRole('button', { name: 'Submit' }).click()
+    t.match(await ended(), { id, authenticationStatus: 'successful' })
+  },
+)
 
 t.test(
-  'a person can use the redirect page in a window of its own, by keyboard only',
+  'the pages of a shop over HTTPS can use the test bank on this machine over HTTP',
+  needsChromium,
+  async (t) => {
+    const shop = await serveShop(t, { isSecure: true })
+    const { createSession, startChallenge, ended, tab, bank, backend, strangers } = await openShopPage(t, {
+      shop,
+    })
+    t.equal(await tab.evaluate('isSecureContext && location.protocol'), 'https:')
+    const { id } = await createSession('CY')
+    t.equal((await backend.get(id)).method.method_completion_indicator, 'Y')
+    await startChallenge(id)
+    await bank.getByLabel('Passcode').fill('1234')
+    await bank.getByRole('button', { name: 'Submit' }).click()
+    t.match(await ended(), { id, authenticationStatus: 'successful' })
+    t.strictSame(strangers, [])
+  },
+)
+
+t.test(
+  'a person can use the redirect page in a separate window, by keyboard only',
   needsChromium,
   async (t) => {
     const { backend, tab } = await openShopPage(t)

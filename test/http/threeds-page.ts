@@ -17,11 +17,13 @@ const SDK = readFileSync(join(PACKAGE, 'bundle/index.js'))
 export interface ShopPage {
   tab: Page
   backend: Backend
-  /** The hosts to which the page sent requests. Hosts that the test itself started are left out. */
+  /** The hosts to which the page sent requests. Hosts that the test itself started are not in this list. */
   strangers: string[]
   /** Runs the package's `createSession`, with a new token. */
   createSession(scenario: Scenario, more?: object): Promise<Json>
-  /** Authenticates the session, and calls the package's `startChallenge` without waiting for it. */
+  /**
+   * Authenticates the session and calls the package's `startChallenge`, but does not wait for the end of the challenge.
+   */
   startChallenge(id: string, more?: object): Promise<Json>
   /** Resolves to the outcome of the challenge as the package reports it to the page. */
   ended(): Promise<Json>
@@ -29,8 +31,8 @@ export interface ShopPage {
 }
 
 /**
- * A web page on another port than the bank. Each path answers with the same page, except that `/pages/` has
- * the pages of the package.
+ * Starts the web server of a shop on another port than the bank. The server answers every path with the same page. Only
+ * below `/pages/`, it serves the pages of the package.
  */
 export async function serveShop(
   t: Test,

@@ -36,7 +36,7 @@ export const NUMBERS = {
 } as const
 export type Scenario = keyof typeof NUMBERS
 
-/** `keys`: the API keys with which the shop calls the server. A fork has other keys. */
+/** `keys` are the API keys with which the shop calls the server. A shop that uses a fork has other keys. */
 export function createBackend(url: string, keys: { public: string; private: string }, prefix = 'bt') {
   const ask = (key: string) => (line: string, body?: object) => {
     const [method = '', path = ''] = line.split(' ')
@@ -64,7 +64,7 @@ export function createBackend(url: string, keys: { public: string; private: stri
       (await send(`POST /3ds/sessions/${id}/authenticate`, request)).json,
     get: async (id: string) => (await send(`GET /3ds/sessions/${id}`)).json,
     result: (id: string) => send(`GET /3ds/sessions/${id}/challenge-result`),
-    /** A session whose challenge is pending. */
+    /** Creates a session whose challenge is pending. */
     async challenged(scenario: Scenario = 'CY', request: object = AUTHENTICATE) {
       const { id } = await backend.session(scenario)
       const { acs_transaction_id } = await backend.authenticate(id, request)

@@ -4,8 +4,8 @@ import { request } from './process.js'
 import { askAtOnce, askUnread, repeat, startHeavy, weigh } from './weight.js'
 
 /**
- * Limits for the longest time and the highest memory. Before responses had limits, both values were several times
- * larger, and clients that do not read brought the process down with gigabytes of memory.
+ * Limits for the longest response time and the highest memory of the server. Before responses had limits, both values
+ * were several times larger, and clients that do not read could use gigabytes of memory until the process ended.
  */
 const MAX_HEALTH_MS = 1_500
 const MAX_MB = 800
@@ -27,7 +27,7 @@ async function countLogs(): Promise<number> {
   return (await request(announcement, manager, 'GET /logs?size=1')).json.pagination.total_items
 }
 
-t.test('twenty large pages at once do not delay other responses', async (t) => {
+t.test('twenty large pages that are requested at once do not delay other responses', async (t) => {
   for (const size of [100, 16]) {
     const before = await countLogs()
     const work = () => askAtOnce(announcement, repeat(`GET /tokens?size=${size}`, 20), key)
@@ -65,13 +65,13 @@ t.test('a reactor whose client reads many pages at once does not delay other res
   checkWeight(t, weighed)
 })
 
-t.test('clients that do not read use no more memory than the limit', async (t) => {
+t.test('clients that do not read their responses use no more memory than the limit', async (t) => {
   const sockets = askUnread(announcement, { line: 'GET /tokens?size=16', key, connections: 80, times: 3 })
   const weighed = await weigh(heavy, async () => {
     await wait(2_000)
     return {}
   })
-  // The memory limit can have room for one of these responses, but not for all of them.
+  // The memory limit can have room for one of these three responses, but not for all of them.
   const lines = repeat('GET /tokens?size=16', 3)
   const late = await Promise.all(lines.map((line) => request(announcement, key, line)))
   const postponed = late.find(({ status }) => status === 503)

@@ -1,6 +1,6 @@
 /**
- * Starts a server in a process of its own and sends many requests with large responses at once, whether the client
- * reads them or not. Measures the time of `/healthz` and the memory of the process.
+ * Starts a server in a separate process, and sends many requests with large responses at once. The program measures the
+ * time of `/healthz` and the memory of the process.
  */
 import { readFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
@@ -9,7 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Announcement, createWorkplace, request, startProcess } from './process.js'
 import { requestText } from './socket.js'
 
-/** The size of a token's data. A request body with this token is just below the limit. */
+/** The size of a token's data. A request body with a token of this size is just below the limit. */
 const TOKEN_BYTES = 1_000_000
 
 export type Heavy = Awaited<ReturnType<typeof startHeavy>>
@@ -36,9 +36,9 @@ export async function startHeavy(tokens: number) {
 }
 
 /**
- * Measures while `work` runs, and at least three times. Returns the longest times in ms of `/healthz` and of a small
- * request to the vault (Infinity if there was no response), and the highest memory of the process. `work` returns, for
- * the responses that were read, their number by status.
+ * Measures at least three times, and repeats this until `work` ends. Returns the longest times in ms of `/healthz` and
+ * of a small request to the vault (Infinity if there was no response), and the highest memory of the process. The
+ * function `work` returns the number of responses by status.
  */
 export async function weigh(
   { server, key }: Pick<Heavy, 'server' | 'key'>,
@@ -48,7 +48,8 @@ export async function weigh(
   let isOver = false
   const watch = async (path: string): Promise<number> => {
     let worst = 0
-    // Uses a separate connection. With fetch, this request would wait behind the requests whose effect is measured.
+    // This request uses a separate connection. With `fetch`, this request would wait behind the requests whose effect
+    // is measured.
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     for (let looks = 0; !isOver || looks < 3; looks++) {
       const began = performance.now()
@@ -85,7 +86,7 @@ function readPeakMB(pid: number): number {
   return (Number(kib) * 1024) / 1e6
 }
 
-/** Sends all `lines` at once, each on a connection of its own, and reads each response to its end. */
+/** Sends all `lines` at once, each on a separate connection, and reads each response to its end. */
 export async function askAtOnce(
   { url }: Announcement,
   lines: readonly string[],
@@ -120,7 +121,7 @@ function readStatus(port: number, text: string): Promise<string> {
   })
 }
 
-/** Opens clients that send requests and never read. Each connection sends `times` requests. */
+/** Opens clients that send requests and never read the responses. Each connection sends `times` requests. */
 export function askUnread(
   { url }: Announcement,
   { line, key, connections, times = 1 }: { line: string; key: string; connections: number; times?: number },

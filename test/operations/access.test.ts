@@ -64,7 +64,7 @@ const ofSession: fc.Arbitrary<Granted> = fc
   .map(([some, more, permissions]) => ({ rules: [...some, ...more] as Rule[], permissions }))
 const tokens = fc.array(fc.tuple(fc.constantFrom('card', 'note'), containers), { minLength: 1, maxLength: 8 })
 
-/** The reference implementation. Decides for one container after another. */
+/** The reference implementation of the decision on access. It decides for one container after another. */
 function decide(
   grants: Granted,
   permission: Permission,
@@ -196,7 +196,7 @@ for (const [holder, create] of Object.entries(HOLDERS))
 const SECRET = 'жщшюядфгцэ'
 const GRANTED: Record<Transform, string> = { redact: '', mask: SECRET.slice(-2), reveal: SECRET }
 
-t.test('no response contains more of the data than the transform grants', async (t) => {
+t.test('no response contains more of the data than the transform of the rule grants', async (t) => {
   const { app, ask, textOf, createApplication } = await openTestVault()
   const token = {
     type: 'token',

@@ -13,7 +13,7 @@ interface Page {
 
 interface Token {
   id: string
-  /** Position of the token in the order of creation. */
+  /** Position of the token in the order in which the tokens were created. */
   at: number
   type: string
   container: string
@@ -55,7 +55,10 @@ const granted: Pick<Rule, 'priority' | 'transform' | 'permissions'> = {
 interface Restriction {
   rule: Rule
   shows(token: Token): boolean
-  /** Returns whether the rule grants anything on the container. If not, a filter by the container is refused. */
+  /**
+   * Returns whether the rule grants anything on the container. If the rule grants nothing, a filter by the container is
+   * refused.
+   */
   takes(container: string): boolean
 }
 
@@ -75,7 +78,7 @@ const created = fc.record({
   container: fc.constantFrom(...CONTAINERS),
   team: fc.constantFrom(...TEAMS),
 })
-/** `last` is the token that the cursor points to. */
+/** In `delete last`, the last token is the token that the cursor points to. */
 const changed = fc.record({ do: fc.constantFrom('delete', 'rename', 'delete last'), at: fc.nat() })
 const plan = fc.record({
   before: fc.array(created, { minLength: 4, maxLength: 14 }),
@@ -89,7 +92,7 @@ const plan = fc.record({
 type Plan = typeof plan extends fc.Arbitrary<infer P> ? P : never
 
 t.test(
-  'each remaining token is in exactly one page, and no page has a token that was created meanwhile',
+  'each token that is not deleted is in exactly one page, and no page has a token that was created meanwhile',
   async (t) => {
     const property = async (planned: Plan) => {
       const { before, between, filter, sizes, isSearch, restriction } = planned
@@ -163,7 +166,7 @@ t.test(
   },
 )
 
-t.test('a cursor is accepted only if it is unchanged, and only in its tenant', async (t) => {
+t.test('a cursor is accepted only if it is unchanged, and only in the tenant that got it', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const other = await vault.createTenant('other')

@@ -1,4 +1,4 @@
-/** The code of a card expires: reads hide it at once, and the sweep erases it later. */
+/** When the code of a card expires, reads hide the code at once, and the sweep erases it later. */
 import t from 'tap'
 import { openTestVault, START, setSetting, type TestVault } from '../support/test-vault.js'
 
@@ -21,7 +21,7 @@ const listTimers = async ({ app }: TestVault) => {
   return app.store.read(async (reader) => (await reader.find('code_timer', number, query)).records)
 }
 
-t.test('a read hides an expired code, and the sweep erases only the code', async (t) => {
+t.test('a read hides an expired card code, and the sweep erases only the code', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   const search_indexes = ['{{ data.number | last4 }}']
@@ -66,7 +66,7 @@ t.test('a read hides an expired code, and the sweep erases only the code', async
 })
 
 t.test(
-  'the timer of an old code does not erase a newer code, and a code that is removed or kept forever has no timer',
+  'the timer of an old card code erases no newer code, and a code that is removed or kept forever has no timer',
   async (t) => {
     const vault = await openTestVault()
     const { app, ask, clock } = vault
@@ -109,7 +109,7 @@ t.test(
   },
 )
 
-t.test('a code from an earlier version is kept until its card is next written', async (t) => {
+t.test('a card code that an earlier version stored is kept until its card is next written', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   await ask('token create', { id: 'old', ...withCode('123') })
@@ -124,7 +124,7 @@ t.test('a code from an earlier version is kept until its card is next written', 
   t.equal(await codeAt(vault, 'old', clock.now + HOUR_MS), undefined)
 })
 
-t.test('the expiry of a code sends an event and does not count as an update of the token', async (t) => {
+t.test('the expiry of a card code sends an event and does not count as an update of the token', async (t) => {
   const { app, ask, clock } = await openTestVault()
   const url = 'https://example.com/events'
   const events = ['token.created', 'token.updated', 'token.property.expired']
@@ -146,7 +146,7 @@ t.test('the expiry of a code sends an event and does not count as an update of t
   t.strictSame(event.data, { token: { id: 'card', property_name: 'cvc' }, actor: { type: 'system' } })
 })
 
-t.test('the code of a token intent is erased, or is deleted together with the intent', async (t) => {
+t.test('the card code of a token intent is erased, or is deleted together with the intent', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   const create = async () => (await ask('intent create', withCode('123'))).id
@@ -171,7 +171,7 @@ t.test('the code of a token intent is erased, or is deleted together with the in
 })
 
 t.test(
-  'an update or a deletion between the expiry of a code and the sweep is not undone by the sweep',
+  'if a card is updated or deleted after its code has expired, the sweep does not undo this change',
   async (t) => {
     const vault = await openTestVault()
     const { app, ask, clock } = vault
@@ -251,25 +251,28 @@ t.test('a reactor result with a card code outside of a card is kept until the co
   await t.rejects(ask('reactor result', late), { code: 'not_found' }, 'the code expired before the run')
 })
 
-t.test('a stored answer for an idempotency key expires with the card code that it contains', async (t) => {
-  const { app, clock, ask } = await openTestVault()
-  t.teardown(() => app.close())
-  const code = 'module.exports = async ({ args }) => ({ raw: args })'
-  const { id } = await ask('reactor create', { name: 'r', code })
-  await ask('token create', { id: 'card', ...withCode('123') })
-  const react = async (key: string, path: string) => {
-    const input = { id, args: { value: `{{ token: card | json: '${path}' }}` } }
-    const as = { reveal: true }
-    return app.ask({ operation: 'reactor react', input, as, idempotencyKey: key })
-  }
-  for (const [key, path] of [
-    ['code', '$.data.cvc'],
-    ['number', '$.data.number'],
-  ] as const)
-    t.notOk((await react(key, path)).isReplayed)
-  clock.now += HOUR_MS - 1
-  t.ok((await react('code', '$.data.cvc')).isReplayed)
-  clock.now += 1
-  t.notOk((await react('code', '$.data.number')).isReplayed)
-  t.ok((await react('number', '$.data.number')).isReplayed)
-})
+t.test(
+  'a stored answer for an idempotency key expires together with the card code in the answer',
+  async (t) => {
+    const { app, clock, ask } = await openTestVault()
+    t.teardown(() => app.close())
+    const code = 'module.exports = async ({ args }) => ({ raw: args })'
+    const { id } = await ask('reactor create', { name: 'r', code })
+    await ask('token create', { id: 'card', ...withCode('123') })
+    const react = async (key: string, path: string) => {
+      const input = { id, args: { value: `{{ token: card | json: '${path}' }}` } }
+      const as = { reveal: true }
+      return app.ask({ operation: 'reactor react', input, as, idempotencyKey: key })
+    }
+    for (const [key, path] of [
+      ['code', '$.data.cvc'],
+      ['number', '$.data.number'],
+    ] as const)
+      t.notOk((await react(key, path)).isReplayed)
+    clock.now += HOUR_MS - 1
+    t.ok((await react('code', '$.data.cvc')).isReplayed)
+    clock.now += 1
+    t.notOk((await react('code', '$.data.number')).isReplayed)
+    t.ok((await react('number', '$.data.number')).isReplayed)
+  },
+)

@@ -5,7 +5,7 @@ import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault, START, type TestVault } from '../support/test-vault.js'
 
 const HOUR_MS = 60 * 60 * 1000
-/** In a shared store, a set is removed only after it has been unused for this time, in ms. */
+/** In a shared store, the time in ms for which a set must be unused before it is removed. */
 const LEASE_MS = 2 * 60_000
 
 const GRANTED = '/granted/'
@@ -23,7 +23,7 @@ const setsOf = async ({ app }: TestVault) => {
   return records.map(({ containers }) => containers.join(' ')).sort()
 }
 
-/** Sweeps as a server does, until no more sets can be removed. */
+/** Sweeps repeatedly as a server does, until no more container sets can be removed. */
 async function sweepAll({ app, clock }: TestVault): Promise<void> {
   await app.sweep()
   clock.now += LEASE_MS
@@ -33,7 +33,7 @@ async function sweepAll({ app, clock }: TestVault): Promise<void> {
 const create = (vault: TestVault, id: string, containers: string[], more: object = {}) =>
   vault.ask('token create', { id, type: 'token', data: id, containers, ...more })
 
-/** Adds sets of `application` without performing operations, to save time. */
+/** Adds container sets of `application` without performing operations, to save time. */
 const fill = ({ app }: TestVault, application: string, count: number) =>
   app.store.write(async (writer) => {
     for (let number = 0; number < count; number++) {
@@ -53,7 +53,7 @@ t.test('containers in any order and with any repetition are stored as one set', 
   t.strictSame(await setsOf(vault), ['/a/', '/a/ /b/'])
 })
 
-t.test('a set is removed after its last token is deleted, moved or expired', async (t) => {
+t.test('a container set is removed after its last token is deleted, moved or expired', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   t.teardown(() => app.close())
@@ -81,15 +81,15 @@ t.test('a set is removed after its last token is deleted, moved or expired', asy
 })
 
 t.test(
-  'sets from earlier versions are kept while a token has them, and are removed by vault compact',
+  'container sets from earlier versions are kept while a token has them, and vault compact removes unused sets',
   async (t) => {
     const vault = await openTestVault()
     const { app, ask, askAs, clock, createApplication } = vault
     t.teardown(() => app.close())
     await create(vault, 'used', [`${GRANTED}used/`])
     await app.store.write(async (writer) => {
-      // Simulates sets of an earlier version: they do not name the application that added them, and their tokens are
-      // deleted.
+      // Simulates sets of an earlier version: the sets do not name the application that added them, and their tokens
+      // are deleted.
       for (const containers of [['/old/1/'], ['/old/2/', '/old/3/']])
         await writer.insert('containers', 1, { id: containerSetId(containers), containers })
     })
@@ -106,7 +106,7 @@ t.test(
   },
 )
 
-t.test('no set is removed shortly after a jump of the clock', async (t) => {
+t.test('no container set is removed shortly after a jump of the clock', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   t.teardown(() => app.close())
@@ -126,7 +126,7 @@ t.test('no set is removed shortly after a jump of the clock', async (t) => {
   t.strictSame(await setsOf(vault), ['/b/'], 'the sets are removed once the jump of the clock is settled')
 })
 
-t.test('a set that gets a token again is not removed', async (t) => {
+t.test('a container set is not removed if a token gets the set again', async (t) => {
   const vault = await openTestVault()
   const { app, ask, askAs, clock, createApplication } = vault
   t.teardown(() => app.close())
@@ -169,7 +169,7 @@ t.test('a set that gets a token again is not removed', async (t) => {
   t.strictSame(await setsOf(vault), [`${GRANTED} ${GRANTED}shared/`])
 })
 
-t.test('an application may add sets only up to its limit', async (t) => {
+t.test('an application may add container sets only up to its limit', async (t) => {
   for (const [type, most] of [
     ['public', 1_000],
     ['private', 10_000],
@@ -209,33 +209,36 @@ t.test('an application may add sets only up to its limit', async (t) => {
   }
 })
 
-t.test('a list uses the current sets, even if another server has changed them', async (t) => {
-  const vault = await openTestVault()
-  const { app, ask, askAs, createApplication } = vault
-  t.teardown(() => app.close())
-  const { key } = await createApplication('private', { rules: [readingRule] })
-  const total = async (operation: 'token list' | 'token search') => {
-    const { pagination } = (await askAs(key, operation)) as { pagination: { total_items: number } }
-    return pagination.total_items
-  }
-  const expected = { inside: 0 }
-  for (let number = 0; number < 40; number++) {
-    const inside = [`${GRANTED}${number}/`]
-    await create(vault, `inside-${number}`, inside)
-    await create(vault, `mixed-${number}`, [...inside, `/other/${number}/`])
-    expected.inside++
-    if (number % 8 === 0) {
-      t.equal(await total('token list'), expected.inside)
-      t.equal(await total('token search'), expected.inside)
+t.test(
+  'a list of tokens uses the current container sets, even if another server has changed them',
+  async (t) => {
+    const vault = await openTestVault()
+    const { app, ask, askAs, createApplication } = vault
+    t.teardown(() => app.close())
+    const { key } = await createApplication('private', { rules: [readingRule] })
+    const total = async (operation: 'token list' | 'token search') => {
+      const { pagination } = (await askAs(key, operation)) as { pagination: { total_items: number } }
+      return pagination.total_items
     }
-  }
-  await create(vault, 'alike', ['/grantedother/'])
-  for (let number = 0; number < 30; number++) await ask('token delete', { id: `inside-${number}` })
-  await sweepAll(vault)
-  t.equal(await total('token list'), 10, 'more sets are refused than granted')
-  for (let number = 0; number < 40; number++) await ask('token delete', { id: `mixed-${number}` })
-  await sweepAll(vault)
-  t.equal(await total('token list'), 10)
-  await ask('token update', { id: 'inside-39', containers: ['/other/'] })
-  t.equal(await total('token list'), 9)
-})
+    const expected = { inside: 0 }
+    for (let number = 0; number < 40; number++) {
+      const inside = [`${GRANTED}${number}/`]
+      await create(vault, `inside-${number}`, inside)
+      await create(vault, `mixed-${number}`, [...inside, `/other/${number}/`])
+      expected.inside++
+      if (number % 8 === 0) {
+        t.equal(await total('token list'), expected.inside)
+        t.equal(await total('token search'), expected.inside)
+      }
+    }
+    await create(vault, 'alike', ['/grantedother/'])
+    for (let number = 0; number < 30; number++) await ask('token delete', { id: `inside-${number}` })
+    await sweepAll(vault)
+    t.equal(await total('token list'), 10, 'more sets are refused than granted')
+    for (let number = 0; number < 40; number++) await ask('token delete', { id: `mixed-${number}` })
+    await sweepAll(vault)
+    t.equal(await total('token list'), 10)
+    await ask('token update', { id: 'inside-39', containers: ['/other/'] })
+    t.equal(await total('token list'), 9)
+  },
+)

@@ -1,7 +1,4 @@
-/**
- * Deduplication: when a request gets an existing token, and how its answer reveals no token that the caller may not
- * read.
- */
+/** Deduplication: when a request gets an existing token. No answer reveals a token that the caller may not read. */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -43,7 +40,7 @@ async function open() {
 
 type Opened = Awaited<ReturnType<typeof open>>
 
-/** All ways to request deduplication. Each function returns what the answer shows of the token. */
+/** All ways to request deduplication. Each function returns the part of the answer that describes the token. */
 const WAYS: Record<string, (vault: Opened, key: string) => Promise<Shown>> = {
   create: async ({ askAs }, key) => await askAs(key, 'token create', { ...wanted, deduplicate_token: true }),
   tokenize: async ({ askAs }, key) => {
@@ -90,8 +87,8 @@ t.test(
         const made = await ask(vault, key)
         t.not(made.id, 'original', `${way} by ${who}: with the setting the answer does not reveal the token`)
         t.notOk(isDuplicate(made))
-        // If the caller may read the first token, the second token must be a duplicate of that token. If not, the answer
-        // would reveal the original.
+        // If the caller may read the token of its first request, its second request must get this token as a duplicate.
+        // A caller that may not read the token must get a new token, because a duplicate would reveal the first token.
         const again = await ask(vault, key)
         t.equal(isDuplicate(again), who !== 'page', `${way} by ${who}: a token of the caller is a duplicate`)
         if (who !== 'page') t.equal(again.id, made.id)
@@ -118,11 +115,14 @@ t.test(
   },
 )
 
-t.test('a duplicate becomes a child only if the caller may read it', async (t) => {
-  const { app, ask, statusOf, keys } = await open()
-  t.teardown(() => app.close())
-  await ask('token create', { id: 'parent', type: 'token', data: 'parent', containers: [OWN] })
-  const child = { parent_id: 'parent', ...wanted, deduplicate_token: true }
-  t.equal(await statusOf(() => authenticate(app, keys.backend), 'token create-child', child), 403)
-  t.equal((await ask('token children', { parent_id: 'parent' })).pagination.total_items, 0)
-})
+t.test(
+  'if a new child is a duplicate, the request is refused unless the caller may read the duplicate',
+  async (t) => {
+    const { app, ask, statusOf, keys } = await open()
+    t.teardown(() => app.close())
+    await ask('token create', { id: 'parent', type: 'token', data: 'parent', containers: [OWN] })
+    const child = { parent_id: 'parent', ...wanted, deduplicate_token: true }
+    t.equal(await statusOf(() => authenticate(app, keys.backend), 'token create-child', child), 403)
+    t.equal((await ask('token children', { parent_id: 'parent' })).pagination.total_items, 0)
+  },
+)

@@ -1,6 +1,6 @@
 /**
- * All calls, the permissions that they require, and for each call one valid and several invalid inputs. This table is
- * written by hand, so that it is independent of the registry.
+ * All API calls, the permissions that the calls require, and for each call one valid and several invalid inputs. This
+ * table is written by hand, so that it is independent of the registry.
  */
 import { formatRequest } from '../../src/client/format-request.js'
 import type { ApplicationType, Permission } from '../../src/domain/access/permissions.js'
@@ -34,8 +34,8 @@ const MERCHANTS = '/tenants/{tenant_id}/merchants'
 const LINK = '/tokens/{parent_id}/children/{child_id}'
 
 /**
- * The calls, grouped by the permissions that they require. A key has permissions separated by spaces, and may occur in
- * several objects.
+ * The calls, grouped by the permissions that they require. Each property name is a list of permissions separated by
+ * spaces. A list may occur in several objects.
  */
 const CALLS: Record<string, string[]>[] = [
   {
@@ -155,13 +155,13 @@ export const NEEDS_ONE = [
   'GET /network-tokens/{id}',
 ]
 
-/** The calls that only the key of an application of this type may make. A session may not make them. */
+/** The calls that require the key of an application of a certain type. A session may not make these calls. */
 export const ONLY_FOR: Record<string, ApplicationType> = {
   'POST /sessions': 'public',
   'POST /sessions/authorize': 'private',
 }
 
-/** The calls that no session may make, even if it has the permission. */
+/** The calls that no session may make, even if the session has the permission. */
 export const NOT_FOR_SESSIONS = [
   'PUT /3ds/sessions/{id}',
   'GET /3ds/sessions/{id}',
@@ -172,8 +172,8 @@ export const NOT_FOR_SESSIONS = [
 export type Input = Record<string, unknown>
 
 /**
- * How to make a valid request of a call, and how to make it invalid. The other inputs are merged into `good`. `$name`
- * stands for the id of a record that `populate` in `matrix.test.ts` has made.
+ * A valid request of a call, and changes that make the request invalid. The inputs other than `good` are merged into
+ * `good`. In an input, `$name` stands for the id of a record that `populate` in `matrix.test.ts` has made.
  */
 export interface FaultyInputs {
   /**
@@ -183,7 +183,9 @@ export interface FaultyInputs {
   good?: Input
   /** Each of these inputs is invalid, whatever the vault contains. */
   input?: Input[]
-  /** An input with an id that does not exist. By default, the last parameter of the path is an unknown id. */
+  /**
+   * An input with an id of a record that does not exist. By default, the last parameter of the path is an unknown id.
+   */
   missing?: Input
   /**
    * Valid inputs that are forbidden because of the containers of the caller's rules or because of the caller's type.
@@ -192,11 +194,11 @@ export interface FaultyInputs {
   conflict?: Input
 }
 
-/** Each of the inputs below breaks a different rule of the schema, or of the check that follows the schema. */
+/** Each of the inputs below breaks a different rule of the schema, or of the validation after the schema. */
 const PAGE = [{ size: 0 }]
 const CREATE = { type: 'token', data: 'new', containers: ['/open/'] }
 const WRONG_TOKENS = [
-  // This object cannot be converted to a text.
+  // JavaScript cannot convert this object to a text.
   { type: { toString: 1 } },
   { type: 'card', data: { number: '1' } },
   { mask: '{{ data | no_such_filter }}' },

@@ -1,4 +1,4 @@
-/** The conversion of a token intent changes a duplicate only if the caller may update that token. */
+/** The conversion of a token intent changes an existing duplicate only if the caller may update that token. */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault } from '../support/test-vault.js'
@@ -6,7 +6,10 @@ import { openTestVault } from '../support/test-vault.js'
 const CONTAINER = '/victims/'
 const VICTIM = { name: 'Ada', ssn: '078-05-1120' }
 const FINGERPRINT = 'customer 42'
-/** The data of the intent. If it is merged into a token, the null removes the property `ssn` of that token. */
+/**
+ * The data of the attacker's token intent. If this data is merged into a token, the null removes the property `ssn` of
+ * that token.
+ */
 const ATTACK = { name: 'Mallory', ssn: null }
 
 interface Answer {
@@ -20,8 +23,8 @@ async function open() {
   const vault = await openTestVault()
   const { ask } = vault
   const about = { data: VICTIM, containers: [CONTAINER], metadata: { owner: 'Ada' } }
-  // Both tokens have the same fingerprint as the attacker's intent, although each computes its fingerprint with its
-  // own expression.
+  // Both tokens have the same fingerprint as the attacker's intent, although the tokens have different fingerprint
+  // expressions.
   await ask('token create', {
     id: 'other-1',
     type: 'token',
@@ -30,7 +33,7 @@ async function open() {
   })
   const createIntent = async (data: unknown = ATTACK) =>
     (await ask('intent create', { type: 'token', data })) as { id: string }
-  /** Returns a token request for a new intent that is a duplicate of the victim's token. */
+  /** Returns a request for a token from a new intent. The intent is a duplicate of the victim's token. */
   const attack = async (data?: unknown) => ({
     token_intent_id: (await createIntent(data)).id,
     deduplicate_token: true,
@@ -43,7 +46,7 @@ async function open() {
   return { ...vault, attack, createIntent, keyWith }
 }
 
-/** The ways to request the token with the key of an application. */
+/** The ways in which an application can send the request for a token. */
 const WAYS: Record<string, (vault: Vault, key: string, request: object) => Promise<Answer>> = {
   create: async ({ askAs }, key, request) => await askAs(key, 'token create', request as never),
   tokenize: async ({ askAs }, key, request) =>
@@ -78,7 +81,7 @@ async function logsOf({ ask }: Vault) {
   return data.map(({ operation }) => operation)
 }
 
-t.test('without token:update, a conversion returns the duplicate and changes nothing', async (t) => {
+t.test('without token:update, converting an intent returns the duplicate and changes nothing', async (t) => {
   for (const [way, ask] of Object.entries(WAYS)) {
     const vault = await open()
     const key = await vault.keyWith('token:create', 'token:read')
@@ -94,7 +97,7 @@ t.test('without token:update, a conversion returns the duplicate and changes not
   }
 })
 
-t.test('with token:update, a conversion updates its duplicate', async (t) => {
+t.test('with token:update, converting an intent updates its duplicate', async (t) => {
   for (const [way, ask] of Object.entries(WAYS)) {
     const vault = await open()
     const key = await vault.keyWith('token:create', 'token:read', 'token:update')
@@ -115,7 +118,7 @@ t.test('null in an intent removes no property of a token that the caller may not
   t.strictSame(await victimOf(vault), UNCHANGED)
 })
 
-t.test('a session changes only tokens that its rules include', async (t) => {
+t.test('a session can update a duplicate only if the rules of the session include the token', async (t) => {
   const vault = await open()
   const { app, ask, askAs, attack, createApplication } = vault
   t.teardown(() => app.close())
@@ -141,7 +144,7 @@ t.test('a session changes only tokens that its rules include', async (t) => {
 })
 
 t.test(
-  'a reactor that tokenizes its argument updates with the rights of its application, or of its caller if it has none',
+  'a reactor that tokenizes its argument has the rights of its application, or of its caller if it has none',
   async (t) => {
     const vault = await open()
     const { app, askAs, attack, createApplication, keyWith } = vault
@@ -194,7 +197,7 @@ t.test(
     t.not(made.id, 'card-1', 'the request creates a new token')
     t.equal(made._extras?.deduplicated, false)
     t.strictSame((await ask('token get', { id: 'card-1' })).data, card.data)
-    // The fingerprint expression of this token has no result for the data of the intent.
+    // The fingerprint expression of the token `named` gives no result for the data of the intent.
     const of = { type: 'token', containers: [CONTAINER] }
     await ask('token create', {
       id: 'named',

@@ -79,106 +79,112 @@ async function open(t: Test) {
   }
 }
 
-t.test('the destination gets the decrypted data, and does not get the header', async (t) => {
-  const { sent, target, encode, card, bank, call, createProxy, ask } = await open(t)
-  const named = encode({ creditCard: card(), account: bank() })
-  const body = {
-    number: "{{ encrypted | json: '$.creditCard.data.number' }}",
-    month: "{{ encrypted | json: '$.creditCard.data' | card_exp: 'MM/YY' }}",
-    text: "to {{ encrypted | json: '$.account.data.routing_number' }}",
-    type: "{{ encrypted | json: '$.account.type' }}",
-    data: "{{ encrypted | json: '$.creditCard.data' }}",
-    missing: "{{ encrypted | json: '$.other.data' }}",
-  }
-  const expected = {
-    number: NUMBER,
-    month: '12/40',
-    text: 'to 021000021',
-    type: 'bank',
-    data: CARD,
-    missing: null,
-  }
-  const { key: proxy } = await createProxy({})
-  for (const names of [{ 'svc-proxy-url': target }, { 'svc-proxy-key': proxy }]) {
-    const headers = { ...names, 'x-card': "{{ encrypted | json: '$.creditCard.data.number' }}" }
-    const path = `/a?n=${encodeURIComponent("{{ encrypted | json: '$.creditCard.data.number' }}")}`
-    const answer = await call({ ...headers, 'svc-encrypted': named }, body, path)
-    t.equal(answer.status, 200)
-    const { headers: got, ...last } = sent.at(-1)!
-    t.same(JSON.parse(last.body), expected)
-    t.equal(got['x-card'], NUMBER)
-    t.equal(last.url, `/a?n=${NUMBER}`)
-    t.same(
-      Object.keys(got).filter((name) => name.includes('encrypted') || name.startsWith('svc-')),
-      [],
-    )
-    t.notMatch(JSON.stringify(got), named)
-  }
-  const one = { 'svc-proxy-url': target, 'svc-encrypted': encode(card()) }
-  await call(one, { a: "{{ encrypted | json: '$.data.number' }}" })
-  t.same(JSON.parse(sent.at(-1)!.body), { a: NUMBER })
-  t.equal((await ask('token list')).pagination.total_items, 0, 'nothing is stored')
-})
+t.test(
+  'the destination of a proxy gets the decrypted data, and does not get the header with the encrypted data',
+  async (t) => {
+    const { sent, target, encode, card, bank, call, createProxy, ask } = await open(t)
+    const named = encode({ creditCard: card(), account: bank() })
+    const body = {
+      number: "{{ encrypted | json: '$.creditCard.data.number' }}",
+      month: "{{ encrypted | json: '$.creditCard.data' | card_exp: 'MM/YY' }}",
+      text: "to {{ encrypted | json: '$.account.data.routing_number' }}",
+      type: "{{ encrypted | json: '$.account.type' }}",
+      data: "{{ encrypted | json: '$.creditCard.data' }}",
+      missing: "{{ encrypted | json: '$.other.data' }}",
+    }
+    const expected = {
+      number: NUMBER,
+      month: '12/40',
+      text: 'to 021000021',
+      type: 'bank',
+      data: CARD,
+      missing: null,
+    }
+    const { key: proxy } = await createProxy({})
+    for (const names of [{ 'svc-proxy-url': target }, { 'svc-proxy-key': proxy }]) {
+      const headers = { ...names, 'x-card': "{{ encrypted | json: '$.creditCard.data.number' }}" }
+      const path = `/a?n=${encodeURIComponent("{{ encrypted | json: '$.creditCard.data.number' }}")}`
+      const answer = await call({ ...headers, 'svc-encrypted': named }, body, path)
+      t.equal(answer.status, 200)
+      const { headers: got, ...last } = sent.at(-1)!
+      t.same(JSON.parse(last.body), expected)
+      t.equal(got['x-card'], NUMBER)
+      t.equal(last.url, `/a?n=${NUMBER}`)
+      t.same(
+        Object.keys(got).filter((name) => name.includes('encrypted') || name.startsWith('svc-')),
+        [],
+      )
+      t.notMatch(JSON.stringify(got), named)
+    }
+    const one = { 'svc-proxy-url': target, 'svc-encrypted': encode(card()) }
+    await call(one, { a: "{{ encrypted | json: '$.data.number' }}" })
+    t.same(JSON.parse(sent.at(-1)!.body), { a: NUMBER })
+    t.equal((await ask('token list')).pagination.total_items, 0, 'nothing is stored')
+  },
+)
 
-t.test('a call whose header cannot be used is refused before anything is sent', async (t) => {
-  const { sent, target, encode, card, call, clientKey, ask } = await open(t)
-  const good = card()
-  const deleted = (await ask('key create')) as PublicKey & { id: string }
-  const ofDeleted = encryptLikePhones(CARD, deleted)
-  await ask('key delete', { id: deleted.id })
-  const tag = `${good.encrypted.slice(0, -22)}${'A'.repeat(22)}`
-  const shapes = {
-    'no base64': '{"type":"card"}',
-    'no JSON': Buffer.from('card').toString('base64'),
-    'an array': encode([good]),
-    'no member': encode({}),
-    'a member without type': encode({ a: { encrypted: good.encrypted } }),
-    'a member without encrypted': encode({ a: { type: 'card' } }),
-    'one member of two without encrypted': encode({ a: good, b: { type: 'card', data: CARD } }),
-    'data in plaintext': encode({ type: 'card', data: CARD }),
-    'too many members': encode(
-      Object.fromEntries(Array.from({ length: 21 }, (_, at) => [`m${at}`, { type: 't', encrypted: 'x' }])),
-    ),
-    'a name twice': Buffer.from(
-      '{"a":{"type":"card","encrypted":"x"},"a":{"type":"card","encrypted":"x"}}',
-    ).toString('base64'),
-    'no UTF-8': Buffer.from([0xff, 0xfe]).toString('base64'),
-  }
-  const body = { a: 'no expression' }
-  for (const [name, header] of Object.entries(shapes)) {
-    const { status, json } = await call({ 'svc-proxy-url': target, 'svc-encrypted': header }, body)
-    t.match(
-      [status, json.proxy_error],
-      [400, { status: 400, detail: /SVC-ENCRYPTED must be base64 of JSON/ }],
-      name,
-    )
-  }
-  const causes: Record<string, string> = {
-    'a changed tag': tag,
-    'an unknown key': encryptLikePhones(CARD, { ...clientKey, key_id: 'unknown' }),
-    'a deleted key': ofDeleted,
-    'alg dir': encryptLikePhones(CARD, clientKey, { header: { alg: 'dir' } }),
-    'no JWE': 'x',
-  }
-  for (const [name, encrypted] of Object.entries(causes)) {
-    const header = encode({ good, wrong: { type: 'card', encrypted } })
-    const { status, json } = await call({ 'svc-proxy-url': target, 'svc-encrypted': header }, body)
-    t.match([status, json.proxy_error.errors], [400, { 'wrong.encrypted': [NOT_DECRYPTED] }], name)
-    t.same(Object.keys(json.proxy_error.errors), ['wrong.encrypted'])
-  }
-  const misfit = encode({
-    a: { type: 'bank', encrypted: good.encrypted },
-    b: { type: 'x', encrypted: good.encrypted },
-  })
-  const { json } = await call({ 'svc-proxy-url': target, 'svc-encrypted': misfit }, body)
-  t.match(json.proxy_error.errors, { 'a.data.number': [String], 'b.type': [/must be one of/] })
-  t.notMatch(JSON.stringify(json), NUMBER)
-  const wide = await call({ 'svc-proxy-url': target, 'svc-encrypted': 'A'.repeat(20_000) }, body)
-  t.equal(wide.status, 431, 'the server limits its headers')
-  t.same(sent, [])
-})
+t.test(
+  'if the encrypted data in the header cannot be used, the call is refused before anything is sent',
+  async (t) => {
+    const { sent, target, encode, card, call, clientKey, ask } = await open(t)
+    const good = card()
+    const deleted = (await ask('key create')) as PublicKey & { id: string }
+    const ofDeleted = encryptLikePhones(CARD, deleted)
+    await ask('key delete', { id: deleted.id })
+    const tag = `${good.encrypted.slice(0, -22)}${'A'.repeat(22)}`
+    const shapes = {
+      'no base64': '{"type":"card"}',
+      'no JSON': Buffer.from('card').toString('base64'),
+      'an array': encode([good]),
+      'no member': encode({}),
+      'a member without type': encode({ a: { encrypted: good.encrypted } }),
+      'a member without encrypted': encode({ a: { type: 'card' } }),
+      'one member of two without encrypted': encode({ a: good, b: { type: 'card', data: CARD } }),
+      'data in plaintext': encode({ type: 'card', data: CARD }),
+      'too many members': encode(
+        Object.fromEntries(Array.from({ length: 21 }, (_, at) => [`m${at}`, { type: 't', encrypted: 'x' }])),
+      ),
+      'a name twice': Buffer.from(
+        '{"a":{"type":"card","encrypted":"x"},"a":{"type":"card","encrypted":"x"}}',
+      ).toString('base64'),
+      'no UTF-8': Buffer.from([0xff, 0xfe]).toString('base64'),
+    }
+    const body = { a: 'no expression' }
+    for (const [name, header] of Object.entries(shapes)) {
+      const { status, json } = await call({ 'svc-proxy-url': target, 'svc-encrypted': header }, body)
+      t.match(
+        [status, json.proxy_error],
+        [400, { status: 400, detail: /SVC-ENCRYPTED must be base64 of JSON/ }],
+        name,
+      )
+    }
+    const causes: Record<string, string> = {
+      'a changed tag': tag,
+      'an unknown key': encryptLikePhones(CARD, { ...clientKey, key_id: 'unknown' }),
+      'a deleted key': ofDeleted,
+      'alg dir': encryptLikePhones(CARD, clientKey, { header: { alg: 'dir' } }),
+      'no JWE': 'x',
+    }
+    for (const [name, encrypted] of Object.entries(causes)) {
+      const header = encode({ good, wrong: { type: 'card', encrypted } })
+      const { status, json } = await call({ 'svc-proxy-url': target, 'svc-encrypted': header }, body)
+      t.match([status, json.proxy_error.errors], [400, { 'wrong.encrypted': [NOT_DECRYPTED] }], name)
+      t.same(Object.keys(json.proxy_error.errors), ['wrong.encrypted'])
+    }
+    const misfit = encode({
+      a: { type: 'bank', encrypted: good.encrypted },
+      b: { type: 'x', encrypted: good.encrypted },
+    })
+    const { json } = await call({ 'svc-proxy-url': target, 'svc-encrypted': misfit }, body)
+    t.match(json.proxy_error.errors, { 'a.data.number': [String], 'b.type': [/must be one of/] })
+    t.notMatch(JSON.stringify(json), NUMBER)
+    const wide = await call({ 'svc-proxy-url': target, 'svc-encrypted': 'A'.repeat(20_000) }, body)
+    t.equal(wide.status, 431, 'the server limits its headers')
+    t.same(sent, [])
+  },
+)
 
-t.test('without the header, an expression that uses encrypted is refused', async (t) => {
+t.test('without the header for encrypted data, an expression that uses encrypted is refused', async (t) => {
   const { sent, target, call, createProxy, ask } = await open(t)
   const { key: proxy } = await createProxy({})
   for (const names of [{ 'svc-proxy-url': target }, { 'svc-proxy-key': proxy }]) {
@@ -199,7 +205,7 @@ t.test('without the header, an expression that uses encrypted is refused', async
   t.equal(status, 400)
 })
 
-t.test('transforms of both directions use the decrypted data', async (t) => {
+t.test('request transforms and response transforms can use the decrypted data', async (t) => {
   const { sent, encode, card, call, createProxy } = await open(t)
   const { key } = await createProxy({
     request_transforms: [
@@ -229,7 +235,7 @@ t.test('transforms of both directions use the decrypted data', async (t) => {
 })
 
 t.test(
-  'the transform tokenize accepts a JWE in its own definition, a JWE from the request, and the decrypted data of the header',
+  'the transform tokenize accepts a JWE in its definition or in the request, and the decrypted data of the header',
   async (t) => {
     const { sent, encode, card, call, createProxy, ask, askAs, reader } = await open(t)
     const append = {
@@ -269,25 +275,28 @@ t.test(
   },
 )
 
-t.test('if a key is deleted during a call, the call succeeds, and later calls are refused', async (t) => {
-  const { whileCalled, sent, encode, card, call, createProxy, ask, clientKey } = await open(t)
-  const { key } = await createProxy({
-    response_transforms: [
-      {
-        type: 'append_json',
-        options: { value: "{{ encrypted | json: '$.data.number' }}", location: '$.number' },
-      },
-    ],
-  })
-  const headers = { 'svc-proxy-key': key, 'svc-encrypted': encode(card()) }
-  whileCalled.work = () => ask('key delete', { id: clientKey.id })
-  const { json } = await call(headers, {})
-  t.equal(json.number, NUMBER)
-  t.equal((await call(headers, {})).status, 400)
-  t.equal(sent.length, 1)
-})
+t.test(
+  'if a client key is deleted during a proxy call, the call succeeds, and later calls are refused',
+  async (t) => {
+    const { whileCalled, sent, encode, card, call, createProxy, ask, clientKey } = await open(t)
+    const { key } = await createProxy({
+      response_transforms: [
+        {
+          type: 'append_json',
+          options: { value: "{{ encrypted | json: '$.data.number' }}", location: '$.number' },
+        },
+      ],
+    })
+    const headers = { 'svc-proxy-key': key, 'svc-encrypted': encode(card()) }
+    whileCalled.work = () => ask('key delete', { id: clientKey.id })
+    const { json } = await call(headers, {})
+    t.equal(json.number, NUMBER)
+    t.equal((await call(headers, {})).status, 400)
+    t.equal(sent.length, 1)
+  },
+)
 
-t.test('logs, stored records and a dry run do not show the data', async (t) => {
+t.test('logs, stored records and a dry run do not show the data that a client encrypted', async (t) => {
   const { app, lines, target, encode, card, call, ask, sent } = await open(t)
   const headers = { 'svc-encrypted': encode(card()) }
   await call({ 'svc-proxy-url': target, ...headers }, { a: "{{ encrypted | json: '$.data.number' }}" })

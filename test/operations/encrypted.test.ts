@@ -33,7 +33,7 @@ async function refuses(t: Test, asked: Promise<unknown>, wanted: object, about?:
   t.match(error ?? {}, wanted, about ?? 'is refused')
 }
 
-t.test('a key is created, shown without its private half, and deleted', async (t) => {
+t.test('a client key can be created, is shown without its private half, and can be deleted', async (t) => {
   const { ask, key, clock, app } = await open(t)
   t.same(Object.keys(key).sort(), ['expires_at', 'id', 'key_id', 'public_key_pem'])
   t.equal(key.id, key.key_id)
@@ -63,7 +63,7 @@ t.test('a key is created, shown without its private half, and deleted', async (t
   t.notOk(JSON.stringify(texts).includes(record!.private_key), 'no answer has the private half')
 })
 
-t.test('the expiry of a key is at most one year ahead, by the clock of the vault', async (t) => {
+t.test('the expiry of a client key is at most one year ahead, by the clock of the vault', async (t) => {
   const { ask, clock, create, key } = await open(t)
   for (const expires_at of ['2032-01-15', '2031-01-15T12:00:00.001Z', '2030-01-15T12:00:00Z', 'soon', ''])
     await refuses(t, ask('key create', { expires_at }), {
@@ -88,7 +88,7 @@ t.test('the expiry of a key is at most one year ahead, by the clock of the vault
   )
 })
 
-t.test('a tenant has at most 100 keys that have not expired', async (t) => {
+t.test('a tenant can have at most 100 client keys that have not expired', async (t) => {
   const { ask, clock } = await open(t)
   const create = () => ask('key create', { expires_at: new Date(clock.now + DAY_MS).toISOString() })
   for (let count = 1; count < 99; count++) await create()
@@ -100,35 +100,41 @@ t.test('a tenant has at most 100 keys that have not expired', async (t) => {
   await create()
 })
 
-t.test('POST /keys needs no body, and accepts the content type that the Node client sends', async (t) => {
-  const { app, createApplication } = await open(t)
-  const handle = createHandler(app)
-  const { key } = await createApplication('management', { permissions: permissionsOf('management') })
-  const post = async (body?: string, type?: string) => {
-    const headers = { 'svc-api-key': key, ...(type && { 'content-type': type }) }
-    const response = await handle(
-      new Request('http://localhost/keys', { method: 'POST', headers, ...(body && { body }) }),
+t.test(
+  'POST /keys needs no body, and accepts the content type that the newest client for Node sends',
+  async (t) => {
+    const { app, createApplication } = await open(t)
+    const handle = createHandler(app)
+    const { key } = await createApplication('management', { permissions: permissionsOf('management') })
+    const post = async (body?: string, type?: string) => {
+      const headers = { 'svc-api-key': key, ...(type && { 'content-type': type }) }
+      const response = await handle(
+        new Request('http://localhost/keys', { method: 'POST', headers, ...(body && { body }) }),
+      )
+      return [response.status, ((await response.json()) as { key_id?: string }).key_id === undefined]
+    }
+    t.same(await post(), [201, false])
+    t.same(await post('{}', 'application/json-patch+json'), [201, false])
+    t.same(await post('{}', 'application/json'), [201, false])
+    t.same(await post('{"expires_at":null}', 'application/json'), [201, false])
+    t.same(await post('{}', 'text/plain'), [415, true])
+    t.same(await post('[]', 'application/json'), [400, true])
+    const headers = { 'svc-api-key': key, 'content-type': 'application/json' }
+    for (const method of ['PUT', 'PATCH'])
+      t.equal(
+        (await handle(new Request('http://localhost/keys', { method, headers, body: '{}' }))).status,
+        405,
+      )
+    t.equal(
+      (await handle(new Request('http://localhost/keys/webhooks.v1.key'))).status,
+      200,
+      'the key of webhooks',
     )
-    return [response.status, ((await response.json()) as { key_id?: string }).key_id === undefined]
-  }
-  t.same(await post(), [201, false])
-  t.same(await post('{}', 'application/json-patch+json'), [201, false])
-  t.same(await post('{}', 'application/json'), [201, false])
-  t.same(await post('{"expires_at":null}', 'application/json'), [201, false])
-  t.same(await post('{}', 'text/plain'), [415, true])
-  t.same(await post('[]', 'application/json'), [400, true])
-  const headers = { 'svc-api-key': key, 'content-type': 'application/json' }
-  for (const method of ['PUT', 'PATCH'])
-    t.equal((await handle(new Request('http://localhost/keys', { method, headers, body: '{}' }))).status, 405)
-  t.equal(
-    (await handle(new Request('http://localhost/keys/webhooks.v1.key'))).status,
-    200,
-    'the key of webhooks',
-  )
-})
+  },
+)
 
 t.test(
-  'encrypted data gives the same token as the plain data, but the response to the creation has no data',
+  'encrypted data gives an equal token as plain data, but the response to the creation contains no data',
   async (t) => {
     const { create, key, dataOf, ask } = await open(t)
     const plain = await create({ data: CARD, mask: MASK })
@@ -155,7 +161,7 @@ t.test(
 )
 
 t.test(
-  'encrypted data is validated as its type requires, and the error contains no part of the data',
+  'decrypted data is validated as the token type requires, and an error contains no part of the data',
   async (t) => {
     const { create, key, ask } = await open(t)
     const wrong = encryptLikePhones({ number: '4242424242424241' }, key)
@@ -195,7 +201,8 @@ t.test('every reason why data cannot be decrypted gives the same status and the 
   const nobody = '00000000-0000-4000-8000-000000000000'
   const members = { alg: 'ECDH-ES', kid: key.key_id, enc: 'A256GCM' }
   const zero = { kty: 'OKP', crv: 'X25519', x: Buffer.alloc(32).toString('base64url') }
-  // The public half of the decoy key. The server decrypts with this key if the key of a JWE does not exist.
+  // The public half of the key that the server uses as a decoy. The server decrypts with this key if the key of a JWE
+  // does not exist.
   const decoy = { key_id: nobody, public_key_pem: 'pOCSkrZRwni5dyxWn1+puxPZBrRqtoyd+dwrRAn4ogk=' }
   const causes: Record<string, unknown> = {
     'a changed tag': `${good.slice(0, -22)}${good.at(-22) === 'A' ? 'B' : 'A'}${good.slice(-21)}`,
@@ -234,30 +241,33 @@ t.test('every reason why data cannot be decrypted gives the same status and the 
   t.equal((await ask('token list')).pagination.total_items, 0)
 })
 
-t.test('a JWE for an unknown key takes the same steps as a JWE for a known key', async (t) => {
-  const { app, create, key } = await open(t)
-  const encryption = await app.clientEncryption()
-  let opened = 0
-  const { open: original } = encryption
-  encryption.open = (...args) => {
-    opened++
-    return original(...args)
-  }
-  t.teardown(() => {
-    encryption.open = original
-  })
-  const jwe = encryptLikePhones(CARD, key)
-  for (const encrypted of [
-    encryptLikePhones(CARD, { ...key, key_id: 'unknown' }),
-    `${jwe.slice(0, -22)}${'A'.repeat(22)}`,
-  ]) {
-    opened = 0
-    await refuses(t, create({ encrypted }), notDecrypted)
-    t.equal(opened, 1)
-  }
-})
+t.test(
+  'for a JWE with an unknown key, the vault decrypts as often as for a JWE with a known key',
+  async (t) => {
+    const { app, create, key } = await open(t)
+    const encryption = await app.clientEncryption()
+    let opened = 0
+    const { open: original } = encryption
+    encryption.open = (...args) => {
+      opened++
+      return original(...args)
+    }
+    t.teardown(() => {
+      encryption.open = original
+    })
+    const jwe = encryptLikePhones(CARD, key)
+    for (const encrypted of [
+      encryptLikePhones(CARD, { ...key, key_id: 'unknown' }),
+      `${jwe.slice(0, -22)}${'A'.repeat(22)}`,
+    ]) {
+      opened = 0
+      await refuses(t, create({ encrypted }), notDecrypted)
+      t.equal(opened, 1)
+    }
+  },
+)
 
-t.test('if a JWE has no kid, the server tries the keys of the tenant, newest first', async (t) => {
+t.test('if a JWE does not name its key, the server tries the keys of the tenant, newest first', async (t) => {
   const { ask, clock, create, dataOf, key } = await open(t)
   for (let count = 0; count < 3; count++) {
     clock.now++
@@ -267,28 +277,31 @@ t.test('if a JWE has no kid, the server tries the keys of the tenant, newest fir
   t.same(await dataOf(token.id), CARD)
 })
 
-t.test('many JWEs without kid and many keys are too much work for one request', async (t) => {
-  const { ask, key, createTenant } = await open(t)
-  await createTenant('other')
-  const foreign = (await ask('key create', {}, 'other')) as PublicKey
-  for (let count = 1; count < 100; count++) await ask('key create')
-  const encrypted = encryptLikePhones(CARD, foreign, { header: { kid: undefined } })
-  await refuses(
-    t,
-    ask('token create', { type: 'card', encrypted }),
-    notDecrypted,
-    'one is tried with all keys',
-  )
-  const mine = encryptLikePhones(CARD, key, { header: { kid: undefined } })
-  const payload = Array.from({ length: 10 }, () => ({ type: 'card', encrypted: mine }))
-  await refuses(t, ask('token tokenize', { payload }), {
-    code: 'too_much_work',
-    status: 400,
-    message: /Name the key/,
-  })
-})
+t.test(
+  'a request with many JWEs that do not name their keys is refused if the tenant has many keys',
+  async (t) => {
+    const { ask, key, createTenant } = await open(t)
+    await createTenant('other')
+    const foreign = (await ask('key create', {}, 'other')) as PublicKey
+    for (let count = 1; count < 100; count++) await ask('key create')
+    const encrypted = encryptLikePhones(CARD, foreign, { header: { kid: undefined } })
+    await refuses(
+      t,
+      ask('token create', { type: 'card', encrypted }),
+      notDecrypted,
+      'one is tried with all keys',
+    )
+    const mine = encryptLikePhones(CARD, key, { header: { kid: undefined } })
+    const payload = Array.from({ length: 10 }, () => ({ type: 'card', encrypted: mine }))
+    await refuses(t, ask('token tokenize', { payload }), {
+      code: 'too_much_work',
+      status: 400,
+      message: /Name the key/,
+    })
+  },
+)
 
-t.test('tokenize accepts encrypted data in an object, an array, and nested', async (t) => {
+t.test('tokenize accepts encrypted data in an object, in an array, and at any depth', async (t) => {
   const { ask, key, dataOf } = await open(t)
   const card = { type: 'card', encrypted: encryptLikePhones(CARD, key) }
   const [token, ...rest] = (await ask('token tokenize', { payload: [card] })) as Shown[]
@@ -303,7 +316,7 @@ t.test('tokenize accepts encrypted data in an object, an array, and nested', asy
   t.ok(a.b[1].data, 'data in plaintext is shown masked, as before')
   t.equal(await dataOf(a.b[2]), 'text')
   t.equal((await ask('token list', {})).pagination.total_items, 5)
-  // If one of the tokens is refused, no token is created.
+  // If one token of the payload is refused, no token is created.
   const payload = [card, { type: 'card', encrypted: 'x' }]
   await refuses(t, ask('token tokenize', { payload }), { errors: { '[1].encrypted': [NOT_DECRYPTED] } })
   t.equal((await ask('token list', {})).pagination.total_items, 5)
@@ -367,32 +380,35 @@ t.test('the response to a creation that finds a duplicate contains no data', asy
   t.equal(seen.data, undefined, 'not even for a caller that may reveal it')
 })
 
-t.test('a JWE may be used again, and requests with one idempotency key create one token', async (t) => {
-  const { app, create, createApplication, key } = await open(t)
-  const encrypted = encryptLikePhones(CARD, key)
-  t.not((await create({ encrypted })).id, (await create({ encrypted })).id)
-  const handle = createHandler(app)
-  const { key: apiKey } = await createApplication('public', { permissions: ['token:create'] })
-  const post = async () => {
-    const headers = {
-      'svc-api-key': apiKey,
-      'svc-idempotency-key': 'once',
-      'content-type': 'application/json',
+t.test(
+  'a JWE may be used again, and repeated requests with one idempotency key create one token',
+  async (t) => {
+    const { app, create, createApplication, key } = await open(t)
+    const encrypted = encryptLikePhones(CARD, key)
+    t.not((await create({ encrypted })).id, (await create({ encrypted })).id)
+    const handle = createHandler(app)
+    const { key: apiKey } = await createApplication('public', { permissions: ['token:create'] })
+    const post = async () => {
+      const headers = {
+        'svc-api-key': apiKey,
+        'svc-idempotency-key': 'once',
+        'content-type': 'application/json',
+      }
+      const body = JSON.stringify({ type: 'card', encrypted })
+      const response = await handle(new Request('http://localhost/tokens', { method: 'POST', headers, body }))
+      return [response.status, response.headers.get('svc-idempotent-replayed'), await response.text()]
     }
-    const body = JSON.stringify({ type: 'card', encrypted })
-    const response = await handle(new Request('http://localhost/tokens', { method: 'POST', headers, body }))
-    return [response.status, response.headers.get('svc-idempotent-replayed'), await response.text()]
-  }
-  const [status, , first] = await post()
-  t.equal(status, 201)
-  const [, , second] = await post()
-  t.equal(second, first)
-  t.notMatch(first, /"data"/)
-  const stored = await app.store.read((reader) => reader.find('answer', 1, { page: 1, size: 10 }))
-  t.notMatch(JSON.stringify(stored), NUMBER)
-})
+    const [status, , first] = await post()
+    t.equal(status, 201)
+    const [, , second] = await post()
+    t.equal(second, first)
+    t.notMatch(first, /"data"/)
+    const stored = await app.store.read((reader) => reader.find('answer', 1, { page: 1, size: 10 }))
+    t.notMatch(JSON.stringify(stored), NUMBER)
+  },
+)
 
-t.test('in no-reveal mode, expressions over encrypted data are refused', async (t) => {
+t.test('in no-reveal mode, an expression over encrypted data is refused', async (t) => {
   const { app, key } = await open(t)
   const encrypted = encryptLikePhones(CARD, key)
   const ask = (input: object) =>
@@ -411,7 +427,7 @@ t.test('in no-reveal mode, expressions over encrypted data are refused', async (
   t.notMatch(JSON.stringify(await ask({})), NUMBER)
 })
 
-t.test('only permissions for keys give access to keys', async (t) => {
+t.test('only the permissions for client keys give access to client keys', async (t) => {
   const { askAs, createApplication, key } = await open(t)
   const id = key.key_id
   const { key: creator } = await createApplication('management', { permissions: ['keys:create'] })
@@ -426,7 +442,7 @@ t.test('only permissions for keys give access to keys', async (t) => {
   await refuses(t, askAs(other, 'key create'), { status: 403 })
 })
 
-t.test('a reset, a snapshot and a fork include the keys', async (t) => {
+t.test('a reset, a snapshot and a fork include the client keys', async (t) => {
   const vault = await openLibraryVault({ clock: () => START })
   t.teardown(() => vault.stop())
   const { snapshots, reset } = vault.control

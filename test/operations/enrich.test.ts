@@ -16,7 +16,7 @@ async function open(t: Test, isFake = false) {
 
 const card = (number: string) => ({ type: 'card', data: { number } })
 
-t.test('a caller needs token:use on the containers of the bank account', async (t) => {
+t.test('verifying a bank account requires token:use on the containers of its token', async (t) => {
   const { ask, createApplication, settle, app } = await open(t)
   const data = { routing_number: '021000021', account_number: '00001' }
   const { id } = await ask('token create', { type: 'bank', data, containers: ['/bank/high/'] })
@@ -76,7 +76,7 @@ t.test('if the setting enrichments.fake is true, cards of the published ranges h
   t.match(plain.card, { funding: 'credit' })
 })
 
-t.test('a card in a published range has the details of this range', async (t) => {
+t.test('a card number in a published range has the details of this range', async (t) => {
   const { ask } = await open(t, true)
   for (const { from, to, funding, country } of published.card_ranges) {
     const number = findCard(from, to)
@@ -90,7 +90,7 @@ t.test('a card in a published range has the details of this range', async (t) =>
   }
 })
 
-/** The first number of the range with a valid check digit. */
+/** Returns the first number of the range with a valid check digit. */
 function findCard(from: string, to: string): string | undefined {
   for (let number = BigInt(from); number <= BigInt(to); number++)
     if (isLuhnValid(String(number))) return String(number)
@@ -114,7 +114,7 @@ t.test('the details of a card are looked up when its number is stored', async (t
 })
 
 t.test(
-  'for the first digits of a number, the details are those that all published cards with these digits share',
+  'the details for the first digits of a number are those that all published cards with these digits share',
   async (t) => {
     const { ask } = await open(t, true)
     t.strictSame(await ask('enrich card', { bin: '424242' }), {
@@ -133,7 +133,7 @@ t.test(
 )
 
 t.test(
-  'a test server turns enrichments.fake on by default, and does not change the setting if somebody has set it',
+  'a test server turns enrichments.fake on by default, unless somebody has set this setting',
   async (t) => {
     const { app, ask } = await open(t)
     await beginAsService(app)

@@ -1,6 +1,6 @@
 /**
  * Expired tokens disappear from reads at once, and from the disk at the next sweep. The log and the usage report keep
- * their records of them.
+ * their records of expired tokens.
  */
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
@@ -94,8 +94,8 @@ t.test('no log record is dropped within an hour after a jump of the clock', asyn
   await app.sweep()
   t.equal(await count(), before)
   clock.now += 1
-  // Over PostgreSQL, entries can be dropped only after they were moved to blocks. This happens shortly after their
-  // commit.
+  // Over PostgreSQL, log entries can be dropped only after they were moved to blocks. The entries are moved shortly
+  // after their commit.
   for (let tries = 0; (await count()) >= before - 50; tries++) {
     if (tries === 100) throw new Error(`${await count()} of ${before} records are left`)
     await setTimeout(20)
@@ -104,7 +104,7 @@ t.test('no log record is dropped within an hour after a jump of the clock', asyn
 })
 
 t.test(
-  'the usage report keeps the time of the last creation of a type after a purge and after a new creation',
+  'the usage report keeps the time of the last creation of a token type, even after these tokens are purged',
   async (t) => {
     const { app, ask, clock } = await openTestVault()
     t.teardown(() => app.close())

@@ -1,5 +1,5 @@
 /**
- * A response names all faults of an input. The faults of a patch are checked only after the caller's access to the
+ * A response names all faults of the input. The faults of a patch are checked only after the caller's access to the
  * containers.
  */
 import t from 'tap'
@@ -8,7 +8,7 @@ import { openTestVault } from '../support/test-vault.js'
 import type { Input } from './documented.js'
 
 t.test(
-  'access to the old and new containers of a token is checked before the patch is validated',
+  "the caller's access to the old and new containers of a token is checked before a patch is validated",
   async (t) => {
     const { app, ask, askAs, createApplication } = await openTestVault()
     t.teardown(() => app.close())
@@ -29,7 +29,7 @@ t.test(
   },
 )
 
-/** The operation, its input, and every property that the response must name. */
+/** Each row has an operation, its input, and all properties that the response must name. */
 const COMPLAINTS: [name: string, input: Input, paths: string][] = [
   [
     'token create',

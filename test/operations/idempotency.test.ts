@@ -1,6 +1,4 @@
-/**
- * Idempotency keys: stored answers and when they are deleted, concurrent requests, and crashes between units of work.
- */
+/** Idempotency keys: stored answers, their deletion, concurrent requests, and crashes between units of work. */
 import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { Host } from '../../src/framework/host.js'
@@ -34,7 +32,7 @@ async function open(t: Test) {
 }
 
 t.test(
-  'if several requests have the same key, one runs, and the others are refused or get its answer',
+  'if several requests have the same idempotency key, one runs, and the others are refused or get its answer',
   async (t) => {
     const { repeat, countTokens } = await open(t)
     const token = { type: 'token', data: 'x' }
@@ -74,7 +72,7 @@ t.test(
 )
 
 t.test(
-  'a replay is identical to the first answer, even after later changes, and no secret is stored',
+  'a request that is repeated gets an answer identical to the first, and no secret is stored in an answer',
   async (t) => {
     const { repeat, ask, kept, clock } = await open(t)
     const input = {
@@ -141,16 +139,19 @@ t.test('deleting a record also deletes the stored answers about it from the disk
   t.same(expired, [], 'the sweeper purges an answer after 24 hours')
 })
 
-t.test('if an answer is too large to store, the request is refused and changes nothing', async (t) => {
-  const { repeat, countTokens, kept } = await open(t)
-  const data = 'x'.repeat(3 * 1024 * 1024)
-  const large = { type: 'token', data: `${data}${data}`, mask: '{{ data }}' }
-  await t.rejects(repeat('token create', large), { code: 'validation', message: /too large to be stored/ })
-  t.equal(await countTokens(), 0)
-  t.same(await kept(), [])
-  t.match(await repeat('token create', { type: 'token', data, mask: '{{ data }}' }), { status: 201 })
-  t.match(await repeat('token create', { type: 'token', data }), { isReplayed: true })
-})
+t.test(
+  'if the answer for an idempotency key is too large to store, the request is refused and changes nothing',
+  async (t) => {
+    const { repeat, countTokens, kept } = await open(t)
+    const data = 'x'.repeat(3 * 1024 * 1024)
+    const large = { type: 'token', data: `${data}${data}`, mask: '{{ data }}' }
+    await t.rejects(repeat('token create', large), { code: 'validation', message: /too large to be stored/ })
+    t.equal(await countTokens(), 0)
+    t.same(await kept(), [])
+    t.match(await repeat('token create', { type: 'token', data, mask: '{{ data }}' }), { status: 201 })
+    t.match(await repeat('token create', { type: 'token', data }), { isReplayed: true })
+  },
+)
 
 t.test(
   'a stored answer of reactor code is deleted if a token that the code created and kept is deleted later',
@@ -171,7 +172,7 @@ t.test(
   },
 )
 
-/** Returns a host that crashes at unit of work number `at`, before or after its commit. */
+/** Returns a host that crashes at the unit of work with the number `at`, before or after the commit of this unit. */
 function dying(host: Host, at: number, isCommitted: boolean): { host: Host; isDead(): boolean } {
   let count = 0
   const write: Host['store']['write'] = async (work, durability) => {
@@ -186,7 +187,7 @@ function dying(host: Host, at: number, isCommitted: boolean): { host: Host; isDe
 }
 
 t.test(
-  'after a crash between two units of work, either both the change and its answer are stored or neither',
+  'after a crash between two units of work, both the change and its stored answer exist, or neither exists',
   async (t) => {
     const { app, ask, repeat, countTokens } = await open(t)
     const code = `module.exports = async ({ args }) => ({ raw: 1, tokenize: ['a', { type: 'token', data: args.x }] })`

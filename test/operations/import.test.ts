@@ -14,45 +14,55 @@ async function open() {
   return { vault, send, count }
 }
 
-t.test('each row of a batch is created, deduplicated or refused independently', async (t) => {
-  const { vault, send, count } = await open()
-  t.teardown(() => vault.app.close())
-  const rows = [
-    row('a', { id: 'first-id' }),
-    row('b', { id: 'first-id' }),
-    row('c', { deduplicate_token: true }),
-    row('c', { deduplicate_token: true }),
-    { type: 'card', data: { number: '1' } },
-    null,
-    'text',
-    row('d', { expires_at: '2000-01-01T00:00:00Z' }),
-    row('e'),
-  ]
-  const results = await send({ rows })
-  const expected = 'created refused created deduplicated refused refused refused refused created'
-  t.same(statuses(results), expected.split(' '))
-  t.match(results[1]!.reason, /id already/)
-  t.equal(results[3]!.id, results[2]!.id)
-  t.match(results[4]!.errors, { 'data.number': [/digits/] })
-  t.equal(await count(), 3)
-  const { data } = await vault.ask('log list', { entity_type: 'token' })
-  t.equal(data.filter(({ operation }) => operation === 'create').length, 3, 'each creation is logged')
-  const { id: token_intent_id } = await vault.ask('intent create', row('f'))
-  const conversions = await send({
-    rows: [{ token_intent_id, id: 'first-id' }, { token_intent_id }, { token_intent_id }],
-  })
-  t.same(statuses(conversions), ['refused', 'created', 'refused'], 'an intent is kept if its row is refused')
-})
+t.test(
+  'each row of an import batch is created, deduplicated or refused independently of other rows',
+  async (t) => {
+    const { vault, send, count } = await open()
+    t.teardown(() => vault.app.close())
+    const rows = [
+      row('a', { id: 'first-id' }),
+      row('b', { id: 'first-id' }),
+      row('c', { deduplicate_token: true }),
+      row('c', { deduplicate_token: true }),
+      { type: 'card', data: { number: '1' } },
+      null,
+      'text',
+      row('d', { expires_at: '2000-01-01T00:00:00Z' }),
+      row('e'),
+    ]
+    const results = await send({ rows })
+    const expected = 'created refused created deduplicated refused refused refused refused created'
+    t.same(statuses(results), expected.split(' '))
+    t.match(results[1]!.reason, /id already/)
+    t.equal(results[3]!.id, results[2]!.id)
+    t.match(results[4]!.errors, { 'data.number': [/digits/] })
+    t.equal(await count(), 3)
+    const { data } = await vault.ask('log list', { entity_type: 'token' })
+    t.equal(data.filter(({ operation }) => operation === 'create').length, 3, 'each creation is logged')
+    const { id: token_intent_id } = await vault.ask('intent create', row('f'))
+    const conversions = await send({
+      rows: [{ token_intent_id, id: 'first-id' }, { token_intent_id }, { token_intent_id }],
+    })
+    t.same(
+      statuses(conversions),
+      ['refused', 'created', 'refused'],
+      'an intent is kept if its row is refused',
+    )
+  },
+)
 
-t.test('in stop mode the first refused row ends a batch, and a dry run changes nothing', async (t) => {
-  const { vault, send, count } = await open()
-  t.teardown(() => vault.app.close())
-  const rows = [row('a'), row('b', { id: 'x-1' }), row(null), row('c')]
-  t.same(statuses(await send({ rows, rehearses: true })), ['created', 'created', 'refused', 'created'])
-  t.equal(await count(), 0)
-  t.same(statuses(await send({ rows, stops: true })), ['created', 'created', 'refused'])
-  t.equal(await count(), 2)
-})
+t.test(
+  'in stop mode, the first refused row ends an import batch, and a dry run changes nothing',
+  async (t) => {
+    const { vault, send, count } = await open()
+    t.teardown(() => vault.app.close())
+    const rows = [row('a'), row('b', { id: 'x-1' }), row(null), row('c')]
+    t.same(statuses(await send({ rows, rehearses: true })), ['created', 'created', 'refused', 'created'])
+    t.equal(await count(), 0)
+    t.same(statuses(await send({ rows, stops: true })), ['created', 'created', 'refused'])
+    t.equal(await count(), 2)
+  },
+)
 
 t.test('a batch of an import run is imported once, even if it is sent several times', async (t) => {
   const { vault, send, count } = await open()
@@ -82,7 +92,7 @@ t.test('a batch of an import run is imported once, even if it is sent several ti
   t.equal(await count(), 4)
 })
 
-t.test('a row needs the permission for its containers', async (t) => {
+t.test('the import of a row needs the permission for the containers of the row', async (t) => {
   const { vault } = await open()
   t.teardown(() => vault.app.close())
   const rules = [{ priority: 1, container: '/a/', transform: 'mask', permissions: ['token:create'] }] as const

@@ -26,7 +26,7 @@ async function secretOf(vault: TestVault, id: string, tenant?: string): Promise<
 const accept = ({ app }: TestVault, secret: string, names = {}) =>
   acceptInvitation(app, { secret, names, traceId: 'trace' })
 
-/** Returns the reason why the link is invalid, or `accepted`. */
+/** Returns the reason why the link of an invitation is invalid, or `accepted`. */
 const outcomeOf = (work: Promise<unknown>) =>
   work.then(
     () => 'accepted',
@@ -92,7 +92,7 @@ t.test('a member gets the role of the invitation, and each change of the role is
 })
 
 t.test(
-  'a current member cannot be invited again in any spelling of the address, and a former member can',
+  'a current member cannot be invited again in any spelling of the address, and a former member can be invited',
   async (t) => {
     const vault = await open(t)
     const [first, second] = [await invite(vault), await invite(vault)]
@@ -136,7 +136,7 @@ t.test('a person is one user in all tenants, and is deleted with their last memb
   t.equal(await userOf(), undefined)
 })
 
-t.test('deleting a tenant deletes its members, mail and links', async (t) => {
+t.test('deleting a tenant deletes the members of the tenant, its mail and its links', async (t) => {
   const vault = await open(t)
   await vault.createTenant('other')
   const joined = await secretOf(vault, (await invite(vault, 'ada@example.com', 'other')).id, 'other')
@@ -152,21 +152,24 @@ t.test('deleting a tenant deletes its members, mail and links', async (t) => {
   })
 })
 
-t.test('the secret of a link is only in the mail, and the vault stores only its hash', async (t) => {
-  const vault = await open(t)
-  const invitation = await invite(vault)
-  const secret = await secretOf(vault, invitation.id)
-  const { app } = vault
-  const stored = await app.store.read(async (reader) => [
-    await reader.get('invitation', 1, invitation.id),
-    (await reader.find('link', 0, { page: 1, size: 9 })).records,
-    (await reader.find('log', 1, { page: 1, size: 99 })).records,
-  ])
-  t.notMatch(JSON.stringify([stored, invitation, await vault.ask('invite list')]), secret)
-  t.match(JSON.stringify(stored[0]), /"link":"[0-9a-f]{64}"/)
-})
+t.test(
+  'the secret of an invitation link is only in the mail, and the vault stores only a hash of the secret',
+  async (t) => {
+    const vault = await open(t)
+    const invitation = await invite(vault)
+    const secret = await secretOf(vault, invitation.id)
+    const { app } = vault
+    const stored = await app.store.read(async (reader) => [
+      await reader.get('invitation', 1, invitation.id),
+      (await reader.find('link', 0, { page: 1, size: 9 })).records,
+      (await reader.find('log', 1, { page: 1, size: 99 })).records,
+    ])
+    t.notMatch(JSON.stringify([stored, invitation, await vault.ask('invite list')]), secret)
+    t.match(JSON.stringify(stored[0]), /"link":"[0-9a-f]{64}"/)
+  },
+)
 
-t.test('the secret of a link never begins like a command-line option', (t) => {
+t.test('the secret of an invitation link never begins with a hyphen, as command-line options do', (t) => {
   const draws = [0xfb, 0xf8, 0x00]
   const secret = randomSecret({ bytes: (count) => new Uint8Array(count).fill(draws.shift()!) })
   t.equal(secret, 'A'.repeat(43))

@@ -1,6 +1,7 @@
 /**
  * Performs every operation as every kind of caller, with every fault, with every pair of faults, and with ids of
- * another tenant. The requests are generated from the registry. The expected statuses come from `documented.ts`.
+ * another tenant. The requests are generated from the registry of operations. The file `documented.ts` defines the
+ * expected statuses.
  */
 
 import t, { type Test } from 'tap'
@@ -43,7 +44,7 @@ const TYPES: ApplicationType[] = ['public', 'private', 'management']
 
 // ---------------------------------------------------------------- callers
 
-/** A key and its rights. A key without `permissions` is invalid. */
+/** An API key and its rights. A holder without `permissions` has an invalid key. */
 interface Holder {
   name: string
   key?: string
@@ -90,8 +91,8 @@ async function createHolders(vault: TestVault): Promise<Holder[]> {
 }
 
 /**
- * Sessions of a public application that a private application authorizes. Both applications have all permissions of
- * their types.
+ * Creates sessions of a public application, authorized by a private application. Both applications have all permissions
+ * of their types.
  */
 async function createSessions({ createApplication, askAs }: TestVault): Promise<Holder[]> {
   const page = await createApplication('public', { permissions: permissionsOf('public') })
@@ -126,7 +127,7 @@ interface Side {
   keys: Record<'tokens' | 'rest', { all: string; none: string }> & { public: string }
   /** The ids that replace `$name` in inputs. */
   ids: Record<string, string>
-  /** Texts that only this tenant has: random ids, keys and fingerprints. */
+  /** Texts that only this tenant has: its random ids, keys and fingerprints. */
   own: string[]
 }
 
@@ -276,8 +277,8 @@ async function describe({ ask }: TestVault, { name: tenant }: Side): Promise<str
 // ---------------------------------------------------------------- the rows
 
 /**
- * The status of each fault. If a request has several faults, the response has the status of the first of them in this
- * order.
+ * The status of each fault. If a request has several faults, the response has the status of the fault that is first in
+ * this list.
  */
 const STATUSES = {
   key: 401,
@@ -300,7 +301,7 @@ interface World {
   holders: Holder[]
 }
 
-/** A request, its description and its expected status. `passes` means any status except 401 and 403. */
+/** A request, its description and its expected status. The status `passes` means any status except 401 and 403. */
 interface Row {
   about: string
   input: Input
@@ -310,8 +311,8 @@ interface Row {
 }
 
 /**
- * Returns a suffix that makes the request unreadable: in its path if the path ends in an id, and otherwise in its
- * query.
+ * Returns a suffix that makes the address of a request invalid: in its path if the path ends in an id, and otherwise in
+ * its query.
  */
 const unreadableIn = ({ endpoint }: RoutedOperation) => (endpoint.path.endsWith('}') ? '%zz' : '?%zz')
 
@@ -343,7 +344,8 @@ function sampleFor({ input, endpoint }: RegisteredOperation, id = 'unknown'): In
 
 function* rowsOfHolders(definition: RegisteredOperation, { holders }: World): Generator<Row> {
   const input = sampleFor(definition)
-  // `tenant delete` must not succeed, because it would also delete the keys that the next rows use.
+  // The suffix makes the request invalid. If `tenant delete` succeeded, it would also delete the keys that the next
+  // rows use.
   const suffix = definition.name === 'tenant delete' ? '?%zz' : ''
   for (const holder of holders) {
     const { key, permissions, name: about } = holder
@@ -353,7 +355,7 @@ function* rowsOfHolders(definition: RegisteredOperation, { holders }: World): Ge
   }
 }
 
-/** The possible faults of the operation, in order. */
+/** Returns the possible faults of the operation, in the order in which the program checks them. */
 function faultsOf(definition: RoutedOperation): Fault[] {
   const faulty = faultyInputsOf(definition)
   const { access } = definition
@@ -367,7 +369,7 @@ function faultsOf(definition: RoutedOperation): Fault[] {
   })
 }
 
-/** Returns a request with these faults. `wrong` is its input fault, if it has one. */
+/** Returns a request that has the faults `faults`. If one fault is a wrong input, `wrong` is that input. */
 function rowOf(
   definition: RoutedOperation,
   side: Side,
@@ -392,7 +394,7 @@ function rowOf(
   }
 }
 
-/** Requests with two faults. The response must name the earlier fault. */
+/** Yields requests with two faults. The response to each request must name the earlier fault. */
 function* rowsOfFaults(definition: RoutedOperation, { ours }: World): Generator<Row> {
   const faults = faultsOf(definition)
   for (const [at, first] of faults.entries())
@@ -404,7 +406,8 @@ function* rowsOfFaults(definition: RoutedOperation, { ours }: World): Generator<
 }
 
 /**
- * Requests that have the id of each record of the other tenant in each place, and lists that are filtered by these ids.
+ * Yields requests that have, in each place for an id, the id of each record of the other tenant. Also yields lists that
+ * are filtered by these ids.
  */
 function* rowsOfOthers(definition: RoutedOperation, { ours, theirs }: World): Generator<Row> {
   const {
@@ -472,7 +475,10 @@ t.test('every operation is documented and requires the documented permissions', 
   t.ok(types.every((type) => TYPES.includes(type)))
 })
 
-/** These operations are not logged. The deletion of a tenant deletes the log too. */
+/**
+ * These operations are not logged. For example, `tenant delete` is not logged, because it deletes the log of the
+ * tenant.
+ */
 const UNLOGGED = [
   ...['app key list', 'app list', 'app permissions', 'app template get', 'app template list', 'app whoami'],
   ...['app key list', 'app list', 'app permissions', 'app whoami', 'apple-pay domain list'],
@@ -495,7 +501,7 @@ t.test('operations on entities and lists of tokens are logged, and other lists a
 })
 
 t.test(
-  'each request is answered as documented, and the answer reveals nothing of another tenant',
+  'each request is answered as documented, and the answer reveals nothing about another tenant',
   async (t) => {
     const two = await openTwo(t)
     const world: World = { ...two, holders: await createHolders(two.vault) }
@@ -543,15 +549,20 @@ t.test(
   },
 )
 
-t.test('creating records does not reveal what another tenant has', async (t) => {
-  const { vault, ours, theirs } = await openTwo(t)
-  const shared = { type: 'token', data: 'only there', deduplicate_token: true }
-  await vault.ask('token create', shared, 'other')
-  const containers = ['/open/']
-  for (const token of [{ ...shared, data: 'x', id: theirs.ids.token }, shared])
-    t.match(await vault.askAs(ours.keys.tokens.all, 'token create', { ...token, containers }), { containers })
-  t.match(await vault.askAs(ours.keys.rest.all, 'tenant update', { name: 'other' }), { name: 'other' })
-})
+t.test(
+  'creating a token or renaming a tenant does not reveal which records another tenant has',
+  async (t) => {
+    const { vault, ours, theirs } = await openTwo(t)
+    const shared = { type: 'token', data: 'only there', deduplicate_token: true }
+    await vault.ask('token create', shared, 'other')
+    const containers = ['/open/']
+    for (const token of [{ ...shared, data: 'x', id: theirs.ids.token }, shared])
+      t.match(await vault.askAs(ours.keys.tokens.all, 'token create', { ...token, containers }), {
+        containers,
+      })
+    t.match(await vault.askAs(ours.keys.rest.all, 'tenant update', { name: 'other' }), { name: 'other' })
+  },
+)
 
 t.test('deleting a tenant deletes all its records and no record of another tenant', async (t) => {
   const { vault, ours, theirs } = await openTwo(t)

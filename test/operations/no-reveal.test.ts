@@ -17,32 +17,35 @@ const entry = object({
 const schema = object({ data: arrayOf(entry), 'key?': { ...text, isShownOnce: true } })
 const answer = { data: [{ id: '1', guess: 'abc', values: { API: 'secret' } }] }
 
-t.test('no-reveal mode changes an answer as its schema says, at any depth', async (t) => {
+t.test('no-reveal mode changes an answer at any depth as the schema of the answer says', async (t) => {
   const shown = { data: [{ id: '1', values: { API: 'REDACTED' } }] }
   t.strictSame(showTo({ isNoReveal: true }, schema, answer), shown)
   t.equal(showTo({}, schema, answer), answer, 'other callers get the answer itself')
 })
 
-t.test('no-reveal mode refuses an answer with a secret that is shown once', async (t) => {
+t.test('no-reveal mode refuses an operation whose answer has a secret that is shown only once', async (t) => {
   const give = () => showTo({ isNoReveal: true }, schema, { ...answer, key: 'k' })
   t.throws(give, { code: 'forbidden' })
   t.equal(showTo({}, schema, { ...answer, key: 'k' }).key, 'k')
 })
 
-t.test('every output with a fingerprint or a configuration hides it in no-reveal mode', async (t) => {
-  const names = ['fingerprint', 'configuration']
-  const found = new Set<string>()
-  const visit = (schema: Parts, operation: string): void => {
-    if (schema.items !== undefined) visit(schema.items, operation)
-    for (const [name, property] of Object.entries(schema.properties ?? {})) {
-      visit(property, operation)
-      // The configuration of a formula is a list of names and types, without values.
-      if (!names.includes(name) || property.type === 'array') continue
-      found.add(name)
-      t.type(property.inNoReveal, 'function', `${name} of ${operation}`)
+t.test(
+  'in no-reveal mode, each output that can have a fingerprint or a configuration hides it',
+  async (t) => {
+    const names = ['fingerprint', 'configuration']
+    const found = new Set<string>()
+    const visit = (schema: Parts, operation: string): void => {
+      if (schema.items !== undefined) visit(schema.items, operation)
+      for (const [name, property] of Object.entries(schema.properties ?? {})) {
+        visit(property, operation)
+        // The configuration of a formula is a list of names and types, without values.
+        if (!names.includes(name) || property.type === 'array') continue
+        found.add(name)
+        t.type(property.inNoReveal, 'function', `${name} of ${operation}`)
+      }
     }
-  }
-  for (const { name, output } of registry.operations) if (output !== undefined) visit(output as Parts, name)
-  t.strictSame([...found].sort(), names.sort())
-  t.ok(tokenOutput.properties.fingerprint.inNoReveal)
-})
+    for (const { name, output } of registry.operations) if (output !== undefined) visit(output as Parts, name)
+    t.strictSame([...found].sort(), names.sort())
+    t.ok(tokenOutput.properties.fingerprint.inNoReveal)
+  },
+)

@@ -1,4 +1,4 @@
-/** The operations of the vault's owner: what they log, and that their results match their declarations. */
+/** The operations of the vault's owner: what each operation logs, and that each result matches its declaration. */
 import t from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { List } from '../../src/framework/page.js'
@@ -8,7 +8,7 @@ import { createVaultHome } from '../cli/home.js'
 import { checkOutput, openTestVault } from '../support/test-vault.js'
 
 t.test(
-  'if an application reaches an operation of the owner by mistake, the operation is refused',
+  'an operation of the owner is refused for an application, even if its declaration permits applications by mistake',
   async (t) => {
     const vault = await openTestVault()
     t.teardown(() => vault.app.close())
@@ -20,31 +20,34 @@ t.test(
   },
 )
 
-t.test('changes are logged in their tenant, and reads and failures are not logged', async (t) => {
-  const vault = await openTestVault()
-  t.teardown(() => vault.app.close())
-  const other = await vault.createTenant('other')
-  const ask = (operation: string, input: Record<string, unknown>, tenant?: string) =>
-    vault.app.ask({ operation, input, as: { reveal: false, ...(tenant && { tenant }) } })
-  const logs = async (tenant?: string) => (await vault.ask('log list', {}, tenant)).data
-  const before = await logs()
-  const beforeOther = await logs(other)
-  await ask('config get', { name: 'mail.from' })
-  await t.rejects(ask('config set', { name: 'reactors.time_limit_ms', value: 'x' }))
-  await t.rejects(ask('config set', { name: 'mail.from' }))
-  await ask('tenant list', {})
-  await ask('config set', { name: 'reactors.time_limit_ms', value: '500' }, 'other')
-  await ask('config unset', { name: 'reactors.time_limit_ms' }, other)
-  await ask('tenant create', { name: 'third' }, other)
-  t.same(await logs(), before)
-  const update = { operation: 'update', entity_type: 'tenant', entity_id: other }
-  t.match(await logs(other), [
-    { ...update, message: 'Another tenant created' },
-    { ...update, message: 'Vault setting changed' },
-    { ...update, message: 'Vault setting changed' },
-    ...beforeOther,
-  ])
-})
+t.test(
+  'changes of the owner are logged in the tenant that they change, and reads and failures are not logged',
+  async (t) => {
+    const vault = await openTestVault()
+    t.teardown(() => vault.app.close())
+    const other = await vault.createTenant('other')
+    const ask = (operation: string, input: Record<string, unknown>, tenant?: string) =>
+      vault.app.ask({ operation, input, as: { reveal: false, ...(tenant && { tenant }) } })
+    const logs = async (tenant?: string) => (await vault.ask('log list', {}, tenant)).data
+    const before = await logs()
+    const beforeOther = await logs(other)
+    await ask('config get', { name: 'mail.from' })
+    await t.rejects(ask('config set', { name: 'reactors.time_limit_ms', value: 'x' }))
+    await t.rejects(ask('config set', { name: 'mail.from' }))
+    await ask('tenant list', {})
+    await ask('config set', { name: 'reactors.time_limit_ms', value: '500' }, 'other')
+    await ask('config unset', { name: 'reactors.time_limit_ms' }, other)
+    await ask('tenant create', { name: 'third' }, other)
+    t.same(await logs(), before)
+    const update = { operation: 'update', entity_type: 'tenant', entity_id: other }
+    t.match(await logs(other), [
+      { ...update, message: 'Another tenant created' },
+      { ...update, message: 'Vault setting changed' },
+      { ...update, message: 'Vault setting changed' },
+      ...beforeOther,
+    ])
+  },
+)
 
 t.test('operations on the vault work even if the chosen tenant or all tenants are deleted', async (t) => {
   const vault = await openTestVault()
@@ -65,7 +68,7 @@ t.test('operations on the vault work even if the chosen tenant or all tenants ar
   t.equal(((await ask('tenant list')).result as unknown[]).length, 1)
 })
 
-t.test('internal operations are not commands', async (t) => {
+t.test('internal operations cannot be called as commands', async (t) => {
   const home = await createVaultHome(t)
   const internal = registry.operations.filter(({ cli }) => cli?.isInternal === true)
   t.ok(internal.length > 0)

@@ -66,11 +66,11 @@ t.test(
   },
 )
 
-// @ts-expect-error: the result of `readList` has no items, because over HTTP it is JSON text. `readPage`
-// returns items.
+// @ts-expect-error: the result of `readList` has no items, because over HTTP it is JSON text. `readPage` The function
+// `readPage` returns items.
 export type Items = Awaited<ReturnType<typeof readList>>['data']
 
-t.test('the limit applies to the returned data and not to the stored data', async (t) => {
+t.test('the size limit of a list applies to the returned data and not to the stored data', async (t) => {
   const before = await countLogs()
   const list = (await askAs(masked.key, 'token list', { size: 100 })) as List
   t.equal(list.data.length, TOKENS + 1)
@@ -97,7 +97,7 @@ t.test(
     const listing = askAs(masked.key, 'token list', { size: 100 }) as Promise<List>
     await ask('token delete', { id: 'large-1' })
     const { data: items, pagination } = await listing
-    // Over PostgreSQL the two requests use different connections, so either may be executed first.
+    // Over PostgreSQL, the two requests use different connections, so the database may execute either of them first.
     const totals = isOverPostgres ? [TOKENS, TOKENS + 1] : [TOKENS + 1]
     t.ok(totals.includes(pagination.total_items), 'the total is that at the moment of the request')
     t.ok([TOKENS, TOKENS + 1].includes(items.length))
@@ -106,7 +106,7 @@ t.test(
   },
 )
 
-t.test('the limit also applies to lists of formulas, reactors and log records', async (t) => {
+t.test('the size limit also applies to lists of formulas, reactors and log records', async (t) => {
   const tooLarge = { code: 'page_too_large', errors: { size: [/^ask for a smaller size/] } }
   const code = `module.exports = async () => ({}) //${'x'.repeat(255 * 1024)}`
   for (let count = 0; count < 10; count++) {

@@ -25,7 +25,7 @@ async function openWith(runtime: object) {
   return { vault, send, waitForResult }
 }
 
-t.test('a call of an asynchronous reactor starts a run', async (t) => {
+t.test('a call of an asynchronous reactor starts a run and returns an id for its result', async (t) => {
   const { vault, send, waitForResult } = await openWith({ image: 'node24', async: true, timeout: 900 })
   await using _ = vault
   for (const path of ['/react', '/react-async']) {
@@ -36,7 +36,7 @@ t.test('a call of an asynchronous reactor starts a run', async (t) => {
   }
 })
 
-t.test('the input of an asynchronous reactor is checked before its run is started', async (t) => {
+t.test('the input of an asynchronous reactor is checked before the run is started', async (t) => {
   const { vault, send } = await openWith({ image: 'node24', async: true })
   await using _ = vault
   t.match(await send('POST', '/react', { args: { a: '{{ 6f4e1c52-0a3c-4c66-9f6e-6a2f7a0c1b11 }}' } }), {

@@ -25,7 +25,9 @@ interface PendingRun {
   end(run: ReactorRun | Error): void
 }
 
-/** A vault on an in-memory disk. The test can kill the process of the vault, and decides how its runs end. */
+/**
+ * A vault on an in-memory disk. The test can kill the process of the vault, and decides how the runs of the vault end.
+ */
 class World {
   readonly #root = random.bytes(32)
   #files = new FakeFiles()
@@ -75,7 +77,10 @@ class World {
     await this.open()
   }
 
-  /** Loses the pending work of the process. Later writes of the process go to a disk that nobody reads. */
+  /**
+   * Ends the process of the vault, which loses its pending work. Later writes of the dead process go to a disk that
+   * nobody reads.
+   */
   async kill(isPowerCut: boolean): Promise<void> {
     const dead = this.app
     const { runs } = this
@@ -143,14 +148,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   wait,
 )
 
-/** An acknowledged run, as the test knows it. */
+/** A run whose start was acknowledged, as the test knows it. */
 interface Known {
   at: number
   ended?: { status: number; body: unknown }
 }
 
 t.test(
-  'a result is either the complete answer of react or says that the run was interrupted, and it does not change',
+  'the result of a run is the complete answer of react or says that the run was interrupted, and never changes',
   async (t) => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
@@ -158,7 +163,7 @@ t.test(
         await world.open()
         const reactor = await world.create()
         const known = new Map<string, Known>()
-        /** The runs of the process, in the order in which they started. */
+        /** The runs that have not ended, in the order in which they started. */
         let waiting: string[] = []
         const interrupt = () => {
           for (const id of waiting) known.get(id)!.ended = INTERRUPTED
@@ -185,8 +190,8 @@ t.test(
             await world.stop()
             interrupt()
           } else if (each.do === 'wait') {
-            // The start of the oldest waiting run. The test moves the clock at most 47 hours past this start, because no
-            // real run takes two days.
+            // The time at which the oldest waiting run started. The test moves the clock at most 47 hours past the
+            // start of the oldest run, because no real run takes two days.
             const oldest = Math.min(...waiting.map((id) => known.get(id)!.at))
             if (!(world.now + each.hours * HOUR - oldest > 47 * HOUR)) world.now += each.hours * HOUR
           }
@@ -205,7 +210,7 @@ t.test(
 )
 
 t.test(
-  'a run that is interrupted while it ends has either its complete result or an interrupted result',
+  'if a process ends while a run ends, the run has either its complete result or an interrupted result',
   async (t) => {
     for (let delay = 0; delay < 40; delay++) {
       const world = new World()
@@ -226,7 +231,7 @@ t.test(
 )
 
 t.test(
-  'an application can have 1,000 waiting runs and then gets 429, and only a few runs run at once',
+  'an application can have 1,000 waiting runs and then gets 429, and at most four of its runs run at once',
   async (t) => {
     const world = new World()
     await world.open()
@@ -252,7 +257,7 @@ t.test(
   },
 )
 
-t.test('after a run was refused, no server holds a claim on the id of the run', async (t) => {
+t.test('after a run was refused, no server has a claim on the id of the run', async (t) => {
   const world = new World()
   await world.open()
   const { createUuid, claims } = world.app
@@ -268,7 +273,7 @@ t.test('after a run was refused, no server holds a claim on the id of the run', 
   await world.app.close()
 })
 
-t.test('waiting runs keep only a limited amount of data in memory', async (t) => {
+t.test('waiting runs together keep only a limited amount of data in memory', async (t) => {
   const world = new World()
   await world.open()
   const reactor = await world.create()

@@ -1,4 +1,4 @@
-/** Code that cannot run is found when it is stored, with an image other than node-bt. */
+/** If code has an image other than node-bt, Coffer checks when the code is stored whether the code can run. */
 import t from 'tap'
 import { openTestVault } from '../../src/index.js'
 
@@ -44,7 +44,7 @@ for (const [code, message] of [
     t.match(made2, { state: 'failed', requested: { error_code: 'code_invalid' } })
   })
 
-t.test('code that compiles is not refused, whatever it declares', async (t) => {
+t.test('reactor code that compiles is not refused, whatever the code declares', async (t) => {
   await using vault = await openTestVault()
   for (const code of [
     GOOD,
@@ -56,7 +56,7 @@ t.test('code that compiles is not refused, whatever it declares', async (t) => {
     t.equal((await vault.ask('reactor create', { name: 'r', code, runtime })).state, 'active', code)
 })
 
-t.test('with the image node-bt, code is not built', async (t) => {
+t.test('with the image node-bt, invalid code is stored, and its run fails', async (t) => {
   await using vault = await openTestVault()
   const { id, state } = await vault.ask('reactor create', { name: 'r', code: 'module.exports = {' })
   t.equal(state, 'active')

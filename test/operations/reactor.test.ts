@@ -62,7 +62,7 @@ t.test(
   },
 )
 
-t.test('undeclared arguments are removed if the setting requires it', async (t) => {
+t.test('arguments that a reactor does not declare are removed if the setting requires it', async (t) => {
   const id = await createReactor(ECHO, { request_parameters: [{ name: 'a.b', type: 'string' }] })
   const args = { a: { b: 'x', c: 1 }, d: 2 }
   t.match(await react(id, args), { raw: { args } })
@@ -72,7 +72,7 @@ t.test('undeclared arguments are removed if the setting requires it', async (t) 
 })
 
 t.test(
-  'the client has every method and acts as the bound application until that application is deleted',
+  'the client in reactor code has every method, and works until the bound application is deleted',
   async (t) => {
     const code = `module.exports = async ({ svc }) => {
     const made = await svc.tokens.create({ type: 'token', data: { ssn: '123456789' }, searchIndexes: ['{{ data.ssn }}'], mask: { ssn: '{{ data.ssn | reveal_last: 4 }}' }, containers: ['/pii/'] })
@@ -127,67 +127,73 @@ t.test('an expired application has no rights in a reactor', async (t) => {
   t.same(await react(id), { raw: 403 })
 })
 
-t.test('a limited number of runs is kept for the owner, and deleted with the reactor', async (t) => {
-  const code = `module.exports = async ({ args }) => {
+t.test(
+  'the logs of a limited number of runs are kept for the owner, and deleted with the reactor',
+  async (t) => {
+    const code = `module.exports = async ({ args }) => {
     console.log("got", args.n)
     if (args.n % 2) throw new Error("odd")
     return {}
   }`
-  const id = await createReactor(code)
-  const runs = async () => (await ask('reactor logs', { id, number: 100 })).toReversed()
-  await react(id, { n: 2 })
-  await refusalOf(react(id, { n: 3 }))
-  const [odd, even] = await runs()
-  const console = [{ level: 'log', text: 'got 2' }]
-  t.match(even, { reactor_id: id, outcome: 'done', status: 200, console, trace_id: /^[0-9a-f-]{36}$/ })
-  const failed = { outcome: 'reactor_failed', status: 500, errors: { error: ['odd'] } }
-  t.match(odd, { ...failed, stack: /reactor\.js:3:/ })
-  for (let count = 0; count < 220; count++) await react(id, { n: 2 * count })
-  const kept = await runs()
-  t.equal(kept.length, 100)
-  t.equal(kept[0]?.console[0]?.text, 'got 438')
-  await ask('reactor delete', { id })
-  await t.rejects(runs(), { code: 'not_found' })
-  const left = await app.store.read(async (store) =>
-    store.find('reactor_log', 1, { where: { field: 'reactor', value: id }, page: 1, size: 1 }),
-  )
-  t.equal(left.total, 0)
-})
+    const id = await createReactor(code)
+    const runs = async () => (await ask('reactor logs', { id, number: 100 })).toReversed()
+    await react(id, { n: 2 })
+    await refusalOf(react(id, { n: 3 }))
+    const [odd, even] = await runs()
+    const console = [{ level: 'log', text: 'got 2' }]
+    t.match(even, { reactor_id: id, outcome: 'done', status: 200, console, trace_id: /^[0-9a-f-]{36}$/ })
+    const failed = { outcome: 'reactor_failed', status: 500, errors: { error: ['odd'] } }
+    t.match(odd, { ...failed, stack: /reactor\.js:3:/ })
+    for (let count = 0; count < 220; count++) await react(id, { n: 2 * count })
+    const kept = await runs()
+    t.equal(kept.length, 100)
+    t.equal(kept[0]?.console[0]?.text, 'got 438')
+    await ask('reactor delete', { id })
+    await t.rejects(runs(), { code: 'not_found' })
+    const left = await app.store.read(async (store) =>
+      store.find('reactor_log', 1, { where: { field: 'reactor', value: id }, page: 1, size: 1 }),
+    )
+    t.equal(left.total, 0)
+  },
+)
 
-t.test('the client is named after the prefix of the server, and settings limit the runs', async (t) => {
-  const other = await openTestVault()
-  t.teardown(() => other.app.close())
-  await setSetting(other.app, 'reactors.time_limit_ms', '700')
-  await setSetting(other.app, 'reactors.result_limit_bytes', '1024')
-  await setSetting(other.app, 'reactors.isolation', 'process')
-  other.app.configureReactors({ prefix: 'bt', allowNet: ['localhost:1'] })
-  const run = async (code: string) => {
-    const { id } = await other.ask('reactor create', { name: 'r', code })
-    return other.ask('reactor react', { id })
-  }
-  t.same(await run('module.exports = async (req) => ({ raw: Object.keys(req) })'), {
-    raw: ['args', 'configuration', 'bt', 'applicationOptions', 'req', 'logger'],
-  })
-  await t.rejects(run('module.exports = async () => { for (;;); }'), {
-    code: 'reactor_timeout',
-    status: 408,
-    message: /700 ms/,
-  })
-  await t.rejects(run('module.exports = async () => ({ raw: "x".repeat(1023) })'), {
-    code: 'reactor_failed',
-    errors: { error: [/1025 bytes; at most 1024/] },
-  })
-  await t.rejects(run('module.exports = async () => fetch("http://localhost:1/")'), {
-    code: 'reactor_failed',
-    errors: { error: [/ECONNREFUSED/] },
-  })
-  await setSetting(other.app, 'reactors.time_limit_ms', '100')
-  await t.rejects(
-    run('module.exports = async () => { for (;;); }'),
-    { message: /100 ms/ },
-    'a changed setting applies from the next run',
-  )
-})
+t.test(
+  'the name of the client in reactor code is the prefix of the server, and settings limit the runs',
+  async (t) => {
+    const other = await openTestVault()
+    t.teardown(() => other.app.close())
+    await setSetting(other.app, 'reactors.time_limit_ms', '700')
+    await setSetting(other.app, 'reactors.result_limit_bytes', '1024')
+    await setSetting(other.app, 'reactors.isolation', 'process')
+    other.app.configureReactors({ prefix: 'bt', allowNet: ['localhost:1'] })
+    const run = async (code: string) => {
+      const { id } = await other.ask('reactor create', { name: 'r', code })
+      return other.ask('reactor react', { id })
+    }
+    t.same(await run('module.exports = async (req) => ({ raw: Object.keys(req) })'), {
+      raw: ['args', 'configuration', 'bt', 'applicationOptions', 'req', 'logger'],
+    })
+    await t.rejects(run('module.exports = async () => { for (;;); }'), {
+      code: 'reactor_timeout',
+      status: 408,
+      message: /700 ms/,
+    })
+    await t.rejects(run('module.exports = async () => ({ raw: "x".repeat(1023) })'), {
+      code: 'reactor_failed',
+      errors: { error: [/1025 bytes; at most 1024/] },
+    })
+    await t.rejects(run('module.exports = async () => fetch("http://localhost:1/")'), {
+      code: 'reactor_failed',
+      errors: { error: [/ECONNREFUSED/] },
+    })
+    await setSetting(other.app, 'reactors.time_limit_ms', '100')
+    await t.rejects(
+      run('module.exports = async () => { for (;;); }'),
+      { message: /100 ms/ },
+      'a changed setting applies from the next run',
+    )
+  },
+)
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -196,7 +202,10 @@ const limited = await openTestVault()
 t.teardown(() => limited.app.close())
 const revealed = await limited.createApplication('private', { rules: [{ ...rule, container: '/' }] })
 
-/** Runs the code for an application that sees all data. Returns the `raw` of the result. */
+/**
+ * Runs the code with the rights of an application that sees all data. The function returns the value `raw` of the
+ * result.
+ */
 async function run(body: string): Promise<unknown> {
   const code = `module.exports = async ({ svc }) => { ${body} }`
   const reactor = { name: 'r', code, application: { id: revealed.id } }
@@ -204,29 +213,33 @@ async function run(body: string): Promise<unknown> {
   return (await limited.askAs(revealed.key, 'reactor react', { id })).raw
 }
 
-t.test('an answer to the client has at most 4 MiB of UTF-8, and a refused read is not logged', async (t) => {
-  const readsOf = async (entity_id: string) =>
-    (await limited.ask('log list', { entity_id })).data.filter(({ operation }) => operation === 'read').length
-  const data = '漢'.repeat(MIB / 2)
-  for (const id of ['third-a', 'third-b', 'third-c'])
-    await limited.ask('token create', { id, type: 'token', data })
-  const raw = await run(`
+t.test(
+  'the client in reactor code gets answers of at most 4 MiB of UTF-8, and a refused read is not logged',
+  async (t) => {
+    const readsOf = async (entity_id: string) =>
+      (await limited.ask('log list', { entity_id })).data.filter(({ operation }) => operation === 'read')
+        .length
+    const data = '漢'.repeat(MIB / 2)
+    for (const id of ['third-a', 'third-b', 'third-c'])
+      await limited.ask('token create', { id, type: 'token', data })
+    const raw = await run(`
     const told = (work) => work.then(({ data }) => data.length, ({ status, data }) => [status, data.errors])
     const ask = (name, size) => told(svc.tokens[name]({ size }))
     return { raw: [await ask('list', 2), await ask('list', 3), await ask('search', 2), await ask('search', 3)] }`)
-  const refused = [400, { size: ['ask for a smaller size; this page exceeds the limit of 4 MiB'] }]
-  t.same(raw, [2, refused, 2, refused])
-  t.same([await readsOf('third-c'), await readsOf('third-a')], [2, 0])
-  await limited.ask('token create', { id: 'beyond', type: 'token', data: 'x'.repeat(4 * MIB) })
-  const told = '.then(() => "answered", ({ status, message }) => [status, message])'
-  t.same(await run(`return { raw: await svc.tokens.retrieve('beyond')${told} }`), [
-    400,
-    'The answer exceeds the limit of 4 MiB.',
-  ])
-  t.equal(await readsOf('beyond'), 0)
-})
+    const refused = [400, { size: ['ask for a smaller size; this page exceeds the limit of 4 MiB'] }]
+    t.same(raw, [2, refused, 2, refused])
+    t.same([await readsOf('third-c'), await readsOf('third-a')], [2, 0])
+    await limited.ask('token create', { id: 'beyond', type: 'token', data: 'x'.repeat(4 * MIB) })
+    const told = '.then(() => "answered", ({ status, message }) => [status, message])'
+    t.same(await run(`return { raw: await svc.tokens.retrieve('beyond')${told} }`), [
+      400,
+      'The answer exceeds the limit of 4 MiB.',
+    ])
+    t.equal(await readsOf('beyond'), 0)
+  },
+)
 
-t.test('the sizes of client arguments and of code results are measured in UTF-8', async (t) => {
+t.test('the sizes of arguments of the client and of results of code are measured in UTF-8', async (t) => {
   const created = await run(`
     const create = (length) => svc.tokens.create({ type: 'token', data: '漢'.repeat(length) })
     return { raw: [(await create(${Math.floor(MIB / 3) - 50})).type, await create(${MIB} - 100).catch(String)] }`)
@@ -246,7 +259,7 @@ t.test('the sizes of client arguments and of code results are measured in UTF-8'
   )
 })
 
-t.test('the limit of arguments includes the data of the tokens in them', async (t) => {
+t.test('the size limit of reactor arguments includes the data of the tokens in the arguments', async (t) => {
   const code = 'module.exports = async ({ args }) => ({ raw: args.a.length })'
   const { id } = await limited.ask('reactor create', { name: 'r', code })
   const payload = Array.from({ length: 6 }, (_, at) => `{{ part-${at} }}`)

@@ -1,5 +1,6 @@
 /**
- * Checks of operation declarations that the compiler cannot make. Also checks what is derived from the schemas.
+ * Checks of operation declarations that the TypeScript compiler cannot make. The tests also check the values that are
+ * derived from the schemas.
  */
 import t from 'tap'
 import { type ApplicationType, PERMISSIONS, permissionsOf } from '../../src/domain/access/permissions.js'
@@ -12,7 +13,7 @@ import { ALL_SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { loadNounOf, loadOperation } from '../../src/operations/load.js'
 
-/** The only operations without a route that callers with permissions may perform. */
+/** Operations without a route that an application with permissions may perform. */
 const COMMANDS_ALONE = [
   'reactor arguments',
   'token find',
@@ -28,7 +29,10 @@ const COMMANDS_ALONE = [
 const GLOBAL_FLAGS = ALL_SETTINGS.map(({ word }) => word)
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*( [a-z0-9]+(-[a-z0-9]+)*)?( [a-z]+(-[a-z]+)*)$/
 
-/** Returns whether the schema allows only one line of text. Names are shown in tables, prompts, mails and logs. */
+/**
+ * Returns whether the schema for the name of a record allows only one line of text. A name must be one line, because
+ * tables, prompts, mails and logs show it.
+ */
 function isLine(name: Schema | undefined): boolean {
   return name?.type !== 'string' || name.pattern !== undefined
 }
@@ -92,7 +96,7 @@ function findSchemaFaults(schema: Schema, where: string): string[] {
   ]
 }
 
-t.test('all declarations are correct, and each has a unique name and route', async (t) => {
+t.test('all declarations of operations are correct, and each has a unique name and route', async (t) => {
   const taken = new Set<string>()
   for (const operation of registry.operations) {
     const { name, cli: { form } = {}, endpoint, noun, group } = operation
@@ -109,21 +113,24 @@ t.test('all declarations are correct, and each has a unique name and route', asy
   }
 })
 
-t.test('the text of a number is read as a number, and other text is left for validation', async (t) => {
-  const integer = { type: 'integer' } as const
-  const cases: [Schema, string, unknown][] = [
-    [integer, '-3', -3],
-    [{ type: 'number' }, '1.5', 1.5],
-    [integer, '1e3', '1e3'],
-    [integer, '99999999999999999999', 1e20],
-    [integer, '9'.repeat(400), Number.MAX_VALUE],
-    [{ ...integer, maximum: 100 }, '99999999999999999999', '99999999999999999999'],
-  ]
-  for (const [schema, text, value] of cases) t.equal(readText(schema, text), value, text.slice(0, 30))
-})
+t.test(
+  'an argument for a number is converted if its text is a number, and other text is left for validation',
+  async (t) => {
+    const integer = { type: 'integer' } as const
+    const cases: [Schema, string, unknown][] = [
+      [integer, '-3', -3],
+      [{ type: 'number' }, '1.5', 1.5],
+      [integer, '1e3', '1e3'],
+      [integer, '99999999999999999999', 1e20],
+      [integer, '9'.repeat(400), Number.MAX_VALUE],
+      [{ ...integer, maximum: 100 }, '99999999999999999999', '99999999999999999999'],
+    ]
+    for (const [schema, text, value] of cases) t.equal(readText(schema, text), value, text.slice(0, 30))
+  },
+)
 
 t.test(
-  'each operation is found by its own noun, and a name that is not an operation finds nothing',
+  'each operation is found by its name, and a name that is not an operation finds nothing',
   async (t) => {
     for (const { name, noun, input } of registry.operations) {
       const own = registry.operations.filter((other) => other.noun === noun)
@@ -136,7 +143,7 @@ t.test(
 )
 
 t.test(
-  'each permission is listed for a type of applications, and each permission with an effect is required by an operation',
+  'each permission is listed for a type of applications, and an operation requires each permission with an effect',
   async (t) => {
     const types: ApplicationType[] = ['public', 'private', 'management']
     const listed = new Set(types.flatMap((type) => permissionsOf(type)))

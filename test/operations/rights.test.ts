@@ -1,13 +1,13 @@
 /**
- * Rights are checked at the moment of use: at each call of code, and before code starts. The test decides what the runs
- * call and when they end.
+ * Rights are checked at the moment of use: at each call of code, and before code starts. The test decides which calls
+ * the code of a run makes, and when the run ends.
  */
 import t, { type Test } from 'tap'
 import type { ReactorOutcome } from '../../src/framework/ports/reactors.js'
 import { statusOf, steerRuns } from '../support/steered-runs.js'
 import { openTestVault } from '../support/test-vault.js'
 
-/** Code of runs that the tests end themselves, so it is stored and never called. */
+/** The code of the reactor is stored and never runs, because the tests play the part of the code. */
 const CODE = 'module.exports = async () => ({})'
 
 const HOUR = 3_600_000
@@ -45,8 +45,8 @@ async function cast(t: Test, of: object = {}): Promise<Cast> {
 const update = (app: Application, grants: object) => ({ id: app.id, name: 'changed', ...grants })
 
 /**
- * A change during a run, the status of a later call of the client, and the status of the answer. Before the change,
- * both statuses are 200.
+ * A change during a run, the status of a later call of the code, and the status of the answer of the run. Before the
+ * change, both statuses are 200.
  */
 const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: number][] = [
   ['nothing', async () => undefined, 200, 200],
@@ -113,7 +113,7 @@ const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: 
   ],
 ]
 
-t.test('each call of code, and the answer of the run, is decided by the rights at that moment', async (t) => {
+t.test('the rights at that moment decide each call of reactor code, and the answer of the run', async (t) => {
   for (const [name, change, call, answer] of CHANGES)
     await t.test(name, async (t) => {
       const played = await cast(t)
@@ -128,7 +128,7 @@ t.test('each call of code, and the answer of the run, is decided by the rights a
     })
 })
 
-t.test('the permissions of the reactor itself can also be removed during a run', async (t) => {
+t.test('the permissions in the runtime of a reactor can be removed during a run', async (t) => {
   const runtime = { permissions: ['token:read', 'token:search'] }
   const { vault, invoker, reactor } = await cast(t, { application: undefined, runtime })
   const answering = vault.askAs(invoker.key, 'reactor react', { id: reactor })
@@ -142,29 +142,32 @@ t.test('the permissions of the reactor itself can also be removed during a run',
   await t.rejects(answering, { code: 'unauthenticated' })
 })
 
-t.test('code of a configurable image depends on its permissions, and not on the application', async (t) => {
-  const runtime = { image: 'node24', permissions: ['token:read', 'token:search'] }
-  const { vault, invoker, bound, reactor } = await cast(t, { runtime })
-  const answering = vault.askAs(invoker.key, 'reactor react', { id: reactor })
-  const run = await vault.runs.next()
-  await vault.ask('app update', update(bound, { permissions: ['token:search'] }))
-  t.equal(await run.call('tokens.retrieve', 'ssn'), 200, 'the application lost its permission')
-  await vault.ask('app delete', { id: bound.id })
-  t.equal(await run.call('tokens.retrieve', 'ssn'), 200, 'the application is gone')
-  await vault.ask('reactor patch', {
-    id: reactor,
-    application: null,
-    runtime: { permissions: ['token:search'] },
-  })
-  t.equal(await run.call('tokens.retrieve', 'ssn'), 403, 'the runtime lost its permission')
-  await vault.ask('reactor patch', { id: reactor, runtime: { permissions: null } })
-  t.equal(await run.call('tokens.search', ''), 401, 'the runtime lost all permissions')
-  run.end()
-  t.same(await answering, { raw: 'done' })
-})
+t.test(
+  'code with a configurable image has the permissions of its runtime, and not those of the application',
+  async (t) => {
+    const runtime = { image: 'node24', permissions: ['token:read', 'token:search'] }
+    const { vault, invoker, bound, reactor } = await cast(t, { runtime })
+    const answering = vault.askAs(invoker.key, 'reactor react', { id: reactor })
+    const run = await vault.runs.next()
+    await vault.ask('app update', update(bound, { permissions: ['token:search'] }))
+    t.equal(await run.call('tokens.retrieve', 'ssn'), 200, 'the application lost its permission')
+    await vault.ask('app delete', { id: bound.id })
+    t.equal(await run.call('tokens.retrieve', 'ssn'), 200, 'the application is gone')
+    await vault.ask('reactor patch', {
+      id: reactor,
+      application: null,
+      runtime: { permissions: ['token:search'] },
+    })
+    t.equal(await run.call('tokens.retrieve', 'ssn'), 403, 'the runtime lost its permission')
+    await vault.ask('reactor patch', { id: reactor, runtime: { permissions: null } })
+    t.equal(await run.call('tokens.search', ''), 401, 'the runtime lost all permissions')
+    run.end()
+    t.same(await answering, { raw: 'done' })
+  },
+)
 
 t.test(
-  'a run has either the rights of its runtime or the rights of the application, and does not switch from one to the other',
+  'a run has the rights of its runtime or of its application, and never switches from one to the other',
   async (t) => {
     for (const [before, after] of [
       ['node22', 'node-bt'],
@@ -182,7 +185,7 @@ t.test(
   },
 )
 
-t.test('resources of a configurable image decide how much memory a run may use', async (t) => {
+t.test('the setting resources of a configurable image decides how much memory a run may use', async (t) => {
   const { vault, reactor } = await cast(t)
   for (const [image, resources, memoryFactor] of [
     ['node22', undefined, 1],
@@ -201,7 +204,7 @@ t.test('resources of a configurable image decide how much memory a run may use',
   }
 })
 
-t.test('the image and the kind of a run decide its time limit', async (t) => {
+t.test('the image of a reactor and the kind of the run decide the time limit of the run', async (t) => {
   const LIMITS: [
     runtime: { image: string; timeout?: number; async?: boolean } | null,
     seconds: number,
@@ -221,7 +224,7 @@ t.test('the image and the kind of a run decide its time limit', async (t) => {
     const name = JSON.stringify(runtime)
     const answering = vault.ask('reactor react', { id: reactor })
     const run = await vault.runs.next()
-    // Every run of a configurable reactor with `async` is asynchronous.
+    // Every run of a reactor with a configurable image and `async` is asynchronous.
     const isAsync = runtime !== null && 'async' in runtime && runtime.image !== 'node-bt'
     t.match(run.invocation, { timeMs: 1000 * seconds, isAsync }, name)
     run.end()
@@ -233,16 +236,19 @@ t.test('the image and the kind of a run decide its time limit', async (t) => {
   }
 })
 
-t.test('code that the owner runs cannot make calls after its application is deleted', async (t) => {
-  const { vault, bound, reactor } = await cast(t)
-  const answering = vault.ask('reactor react', { id: reactor })
-  const run = await vault.runs.next()
-  t.equal(await run.call('tokens.retrieve', 'ssn'), 200)
-  await vault.ask('app delete', { id: bound.id })
-  t.equal(await run.call('tokens.retrieve', 'ssn'), 401)
-  run.end()
-  t.same(await answering, { raw: 'done' })
-})
+t.test(
+  'if the owner runs code, the code cannot make calls after the application of the reactor is deleted',
+  async (t) => {
+    const { vault, bound, reactor } = await cast(t)
+    const answering = vault.ask('reactor react', { id: reactor })
+    const run = await vault.runs.next()
+    t.equal(await run.call('tokens.retrieve', 'ssn'), 200)
+    await vault.ask('app delete', { id: bound.id })
+    t.equal(await run.call('tokens.retrieve', 'ssn'), 401)
+    run.end()
+    t.same(await answering, { raw: 'done' })
+  },
+)
 
 t.test('the result of a run is tokenized only if its caller still exists', async (t) => {
   const tokenizing: ReactorOutcome = { kind: 'result', tokenize: { made: 'x' } }
@@ -259,7 +265,7 @@ t.test('the result of a run is tokenized only if its caller still exists', async
   }
 })
 
-t.test('the end of a session also ends the rights of its runs', async (t) => {
+t.test('when a session ends, runs that the session started lose their rights', async (t) => {
   const { vault, reactor } = await cast(t)
   const front = await vault.createApplication('public', { permissions: ['token:create'] })
   const back = await vault.createApplication('private', INVOKE)
@@ -333,7 +339,7 @@ t.test('a waiting run does not start if its caller has lost the right to invoke 
     })
 })
 
-t.test('a list that is being read is refused if its caller is deleted meanwhile', async (t) => {
+t.test('a list is refused if its caller is deleted while the list is read', async (t) => {
   const { vault, bound } = await cast(t)
   const data = 'x'.repeat(200 * 1024)
   for (let count = 0; count < 3; count++) await vault.ask('token create', { type: 'token', data })
@@ -352,7 +358,7 @@ t.test('a list that is being read is refused if its caller is deleted meanwhile'
   t.equal(units, 2)
 })
 
-t.test('after its rights are removed, code in a child process is refused at its next call', async (t) => {
+t.test('after rights are removed, the next call of code in a child process is refused', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   await vault.ask('token create', { id: 'ssn', type: 'token', data: '123456789' })

@@ -1,4 +1,6 @@
-/** Searches in data by callers who may not see the data. `token-search.json` has the cases of other searches. */
+/**
+ * Searches in data by callers who may not see the data. The file `token-search.json` has the cases of other searches.
+ */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'

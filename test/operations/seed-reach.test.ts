@@ -1,6 +1,6 @@
 /**
- * Seeds that contain every kind of record. Their items can be responses of the API and can choose ids. An export can
- * be applied and exported again.
+ * Tests of seeds that contain every kind of record. The items of a seed can be responses of the API, and can choose
+ * ids. The export of a tenant can be applied and exported again.
  */
 import t, { type Test } from 'tap'
 import { openTestVault, type Seed } from '../../src/index.js'
@@ -81,24 +81,27 @@ type Vault = Awaited<ReturnType<typeof openWith>>
 const exportOf = async (vault: Vault, reveal = true) =>
   (await vault.ask('seed export', {}, { reveal })) as Record<string, Record<string, unknown>[]>
 
-t.test('an export that is applied to an empty vault has an equal export', async (t) => {
-  const first = await exportOf(await openWith(t, FULL))
-  t.match(first, {
-    applications: [{ id: ids.app }, { id: ids.twin }],
-    formulas: [{ id: ids.formula }],
-    reactors: [{ id: ids.reactor, formula: 'f', application: { id: ids.twin } }, { name: 'own' }],
-    proxies: [{ id: ids.proxy, key: PROXY_KEY, application: { id: ids.app }, request_reactor_id: 'r' }],
-    webhooks: [
-      { id: ids.webhook, status: 'enabled' },
-      { status: 'disabled', notify_email: 'ops@example.com' },
-    ],
-    members: [{ email: 'ada@example.com', role: 'ADMIN', first_name: 'Ada' }],
-    invitations: [{ email: 'grace@example.com' }],
-  })
-  t.same(await exportOf(await openWith(t, first)), first)
-  const masked = JSON.stringify(await exportOf(await openWith(t, FULL), false))
-  t.notMatch(masked, /secret|1111111111111111111111|4242424242424242/)
-})
+t.test(
+  'if an export is applied to an empty vault, the export of this vault is equal to the first',
+  async (t) => {
+    const first = await exportOf(await openWith(t, FULL))
+    t.match(first, {
+      applications: [{ id: ids.app }, { id: ids.twin }],
+      formulas: [{ id: ids.formula }],
+      reactors: [{ id: ids.reactor, formula: 'f', application: { id: ids.twin } }, { name: 'own' }],
+      proxies: [{ id: ids.proxy, key: PROXY_KEY, application: { id: ids.app }, request_reactor_id: 'r' }],
+      webhooks: [
+        { id: ids.webhook, status: 'enabled' },
+        { status: 'disabled', notify_email: 'ops@example.com' },
+      ],
+      members: [{ email: 'ada@example.com', role: 'ADMIN', first_name: 'Ada' }],
+      invitations: [{ email: 'grace@example.com' }],
+    })
+    t.same(await exportOf(await openWith(t, first)), first)
+    const masked = JSON.stringify(await exportOf(await openWith(t, FULL), false))
+    t.notMatch(masked, /secret|1111111111111111111111|4242424242424242/)
+  },
+)
 
 t.test('an official formula that a reactor runs is part of the export', async (t) => {
   const official = { id: ids.formula, name: 'shared', type: 'official', code }
@@ -138,24 +141,29 @@ t.test('a response of the API can be an item of a seed', async (t) => {
   t.match(await copy.ask('proxy list'), { data: [{ key: PROXY_KEY, id: ids.proxy }] })
 })
 
-t.test('each unknown attribute of a list is refused once, and all are refused together', async (t) => {
-  const vault = await openWith(t, {})
-  const items = Array.from({ length: 40 }, () => ({ type: 'token', data: 1, colour: 'red', tpye: 'x' }))
-  const seed = {
-    tokens: [{ type: 'token', data: 1 }, ...items],
-    proxies: [{ name: 'p', destination_url: 'https://example.com', timeout: 5 }],
-  }
-  const refused = await vault.ask('seed apply', { seed } as never).catch((thrown: object) => thrown)
-  t.match(refused, {
-    errors: {
-      'seed.tokens[1].colour': ['is not known here, nor in 39 other items of the list'],
-      'seed.tokens[1].tpye': [/^is not known here, nor in 39 other items of the list; did you mean type\?$/],
-      'seed.proxies[0].timeout': [/^is not known here/],
-    },
-  })
-})
+t.test(
+  'each unknown attribute of a list in a seed is reported once, and all are reported together',
+  async (t) => {
+    const vault = await openWith(t, {})
+    const items = Array.from({ length: 40 }, () => ({ type: 'token', data: 1, colour: 'red', tpye: 'x' }))
+    const seed = {
+      tokens: [{ type: 'token', data: 1 }, ...items],
+      proxies: [{ name: 'p', destination_url: 'https://example.com', timeout: 5 }],
+    }
+    const refused = await vault.ask('seed apply', { seed } as never).catch((thrown: object) => thrown)
+    t.match(refused, {
+      errors: {
+        'seed.tokens[1].colour': ['is not known here, nor in 39 other items of the list'],
+        'seed.tokens[1].tpye': [
+          /^is not known here, nor in 39 other items of the list; did you mean type\?$/,
+        ],
+        'seed.proxies[0].timeout': [/^is not known here/],
+      },
+    })
+  },
+)
 
-t.test('ids and keys are refused if they are in use, malformed or unknown', async (t) => {
+t.test('an id or key in a seed is refused if it is in use, malformed or unknown', async (t) => {
   const vault = await openWith(t, FULL)
   const refused: [object, string, RegExp][] = [
     [{ applications: FULL.applications.slice(0, 1) }, 'seed.applications[0]', /already/],
@@ -185,7 +193,7 @@ t.test('ids and keys are refused if they are in use, malformed or unknown', asyn
   t.match(await vault.ask('reactor list', { name: 'x' }), { data: [{ application: { id: ids.app } }] })
 })
 
-t.test('only a seed chooses ids and keys', async (t) => {
+t.test('only a seed can choose ids and keys of records', async (t) => {
   const vault = await openWith(t, {})
   const made = async (operation: string, input: object) =>
     (await vault.ask(operation as 'reactor create', { id: ids.app, key: PROXY_KEY, ...input } as never)) as {

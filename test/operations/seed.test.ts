@@ -37,34 +37,38 @@ const FULL: Seed = {
   tenants: [{ name: 'second', tokens: [{ id: 'card-1', type: 'token', data: 1 }] }],
 }
 
-t.test('a seed creates everything in it, and logs it as if it were created one by one', async (t) => {
-  const vault = await openLibraryVault({ seed: FULL })
-  t.teardown(() => vault.stop())
-  t.same(vault.keys, { backend: KEY })
-  t.equal(vault.tenant.name, 'shop')
-  t.match(await vault.ask('token children', { parent_id: 'card-1' }), { data: [{ id: 'note' }] })
-  const [reactor] = (await vault.ask('reactor list', { name: 'r' })).data
-  t.match(reactor, { formula: { name: 'f' }, application: { name: 'backend' } })
-  const { data: members } = await vault.ask('member list')
-  t.match(members, [{ user: { email: 'ada@example.com' } }, { role: 'OWNER' }])
-  t.match(await vault.ask('invite list'), { data: [{ role: 'READ_ONLY' }] })
-  t.match(
-    await vault.ask('invite outbox'),
-    { pagination: { total_items: 1 } },
-    'the mail of the invitation is in the outbox',
-  )
-  const [proxy] = (await vault.ask('proxy list')).data
-  t.match(proxy, { name: 'bank', request_reactor_id: /./, response_transform: { type: 'mask' } })
-  const messages = async (tenant: string) =>
-    (await vault.ask('log list', { size: 100 }, { tenant })).data.map(({ message }) => message)
-  const own = 'Seed, Token, Reactor, Proxy, Application, Member'.split(', ')
-  for (const thing of own) t.match((await messages('shop')).join(), new RegExp(`${thing} (applied|created)`))
-  t.same(await messages('second'), ['Token created', 'Tenant created'])
-  for (const tenant of ['shop', 'second'])
-    t.match(await vault.ask('log verify', {}, { tenant }), { is_whole: true })
-  const headers = { 'svc-api-key': KEY }
-  t.equal((await vault.fetch('/tokens/card-1', { headers })).status, 200)
-})
+t.test(
+  'applying a seed creates all its records, and logs them as if they were created one by one',
+  async (t) => {
+    const vault = await openLibraryVault({ seed: FULL })
+    t.teardown(() => vault.stop())
+    t.same(vault.keys, { backend: KEY })
+    t.equal(vault.tenant.name, 'shop')
+    t.match(await vault.ask('token children', { parent_id: 'card-1' }), { data: [{ id: 'note' }] })
+    const [reactor] = (await vault.ask('reactor list', { name: 'r' })).data
+    t.match(reactor, { formula: { name: 'f' }, application: { name: 'backend' } })
+    const { data: members } = await vault.ask('member list')
+    t.match(members, [{ user: { email: 'ada@example.com' } }, { role: 'OWNER' }])
+    t.match(await vault.ask('invite list'), { data: [{ role: 'READ_ONLY' }] })
+    t.match(
+      await vault.ask('invite outbox'),
+      { pagination: { total_items: 1 } },
+      'the mail of the invitation is in the outbox',
+    )
+    const [proxy] = (await vault.ask('proxy list')).data
+    t.match(proxy, { name: 'bank', request_reactor_id: /./, response_transform: { type: 'mask' } })
+    const messages = async (tenant: string) =>
+      (await vault.ask('log list', { size: 100 }, { tenant })).data.map(({ message }) => message)
+    const own = 'Seed, Token, Reactor, Proxy, Application, Member'.split(', ')
+    for (const thing of own)
+      t.match((await messages('shop')).join(), new RegExp(`${thing} (applied|created)`))
+    t.same(await messages('second'), ['Token created', 'Tenant created'])
+    for (const tenant of ['shop', 'second'])
+      t.match(await vault.ask('log verify', {}, { tenant }), { is_whole: true })
+    const headers = { 'svc-api-key': KEY }
+    t.equal((await vault.fetch('/tokens/card-1', { headers })).status, 200)
+  },
+)
 
 t.test('all errors of a seed are reported with their places, and nothing is written', async (t) => {
   const { ask } = await openTestVault()

@@ -17,7 +17,7 @@ import { readAnswers, requestText, sendRaw } from '../socket.js'
 const MIB = 1024 * 1024
 
 t.test(
-  'a client that does not read is disconnected, and a slow client gets the whole response',
+  'a client that does not read its response is disconnected, and a slow client gets the whole response',
   async (t) => {
     const large = 'x'.repeat(24 * MIB)
     const limits = { ...SERVER_LIMITS, stallMs: 1_200 }
@@ -58,7 +58,7 @@ t.test(
   },
 )
 
-t.test('pipelined requests are answered one after another', async (t) => {
+t.test('pipelined requests of a connection are answered one after another', async (t) => {
   let under = 0
   let most = 0
   const server = await serve(async ({ target }) => {
@@ -101,7 +101,8 @@ t.test(
     t.teardown(() => server.stop())
     const ask = async (texts: readonly string[]) => {
       const sockets: Socket[] = []
-      // Connects one after another. If the backlog of the server were full, the last connections would be delayed.
+      // The connections are opened one after another. If the backlog of the server were full, the last connections
+      // would be delayed.
       for (const _ of texts) {
         const socket = connect(server.port, '127.0.0.1')
         await new Promise((resolve) => socket.once('connect', resolve))
@@ -124,7 +125,7 @@ t.test(
     await ask([...plain, requestText('GET /healthz', close)])
     t.equal(turns.get('/plain')?.length, 200)
     t.ok(maxInATurn('/plain') <= 50, `at most ${maxInATurn('/plain')} requests were answered in one turn`)
-    // If each request ran in its own turn of the event loop, each would need its own sync of the disk.
+    // If each request ran in a separate turn of the event loop, each request would need a separate sync of the disk.
     const taken = new Set(turns.get('/plain')).size
     t.ok(taken <= 60, `200 requests took ${taken} turns`)
     t.ok(
@@ -138,38 +139,41 @@ t.test(
   },
 )
 
-t.test('a body in chunks of one byte takes about as much memory as its size', async (t) => {
-  const count = 400_000
-  let length = 0
-  const server = await serve(async (request) => {
-    length = (await request.readBody(MIB))!.length
-    return answerText(200, 'text/plain', '')
-  })
-  t.teardown(() => server.stop())
-  setFlagsFromString('--expose-gc')
-  const collectGarbage: () => void = runInNewContext('gc')
-  const measure = () => {
-    collectGarbage()
-    const { heapUsed, arrayBuffers } = process.memoryUsage()
-    return (heapUsed + arrayBuffers) / MIB
-  }
-  const socket = connect(server.port, '127.0.0.1')
-  const closed = new Promise((resolve) => socket.resume().once('close', resolve))
-  socket.write(requestText('POST /', { Connection: 'close', 'Transfer-Encoding': 'chunked' }))
-  const before = measure()
-  await new Promise((resolve) => socket.write('1\r\n \r\n'.repeat(count), resolve))
-  let grown = 0
-  for (let count = 0; count < 20; count++) {
-    await wait(100)
-    grown = Math.max(grown, measure() - before)
-  }
-  t.ok(grown < 40, `the memory grew by ${grown.toFixed(0)} MiB`)
-  socket.write('0\r\n\r\n')
-  await closed
-  t.equal(length, count)
-})
+t.test(
+  'receiving a body in chunks of one byte needs about as much memory as the size of the body',
+  async (t) => {
+    const count = 400_000
+    let length = 0
+    const server = await serve(async (request) => {
+      length = (await request.readBody(MIB))!.length
+      return answerText(200, 'text/plain', '')
+    })
+    t.teardown(() => server.stop())
+    setFlagsFromString('--expose-gc')
+    const collectGarbage: () => void = runInNewContext('gc')
+    const measure = () => {
+      collectGarbage()
+      const { heapUsed, arrayBuffers } = process.memoryUsage()
+      return (heapUsed + arrayBuffers) / MIB
+    }
+    const socket = connect(server.port, '127.0.0.1')
+    const closed = new Promise((resolve) => socket.resume().once('close', resolve))
+    socket.write(requestText('POST /', { Connection: 'close', 'Transfer-Encoding': 'chunked' }))
+    const before = measure()
+    await new Promise((resolve) => socket.write('1\r\n \r\n'.repeat(count), resolve))
+    let grown = 0
+    for (let count = 0; count < 20; count++) {
+      await wait(100)
+      grown = Math.max(grown, measure() - before)
+    }
+    t.ok(grown < 40, `the memory grew by ${grown.toFixed(0)} MiB`)
+    socket.write('0\r\n\r\n')
+    await closed
+    t.equal(length, count)
+  },
+)
 
-t.test('a response to HEAD has the headers of the response to GET and no body', async (t) => {
+t.test('a response to a HEAD request has the headers of the response to GET, and no body', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const { key } = await vault.createApplication('private', { rules: [REVEALS_ALL] })

@@ -4,7 +4,7 @@ import { call, createBackend, openShop } from '../../http/threeds-shop.js'
 import { THREEDS_CARDS } from '../../support/published-cards.js'
 import { AUTHENTICATE, BROWSER } from '../documented.js'
 
-/** Absent unless they are expected. */
+/** Attributes that a response must not have, unless the test card expects the attribute. */
 const OPTIONAL = [
   'authentication_status_reason',
   'authentication_status_reason_code',
@@ -49,7 +49,7 @@ t.test('each test card becomes a token, and its session ends as the fixture says
 })
 
 t.test(
-  'a session of a merchant ends immediately without a challenge, and after a minute with a challenge',
+  'a merchant session without a challenge ends at once, and a challenge of a merchant session ends after a minute',
   async (t) => {
     const { server, backend } = await openShop(t)
     const request = {
@@ -98,29 +98,34 @@ t.test(
   },
 )
 
-t.test('the lists of the server and its OpenAPI document name 3-D Secure', async (t) => {
-  const { server, backend } = await openShop(t)
-  const management = { headers: { 'bt-api-key': server.keys.management ?? '' } }
-  const get = async (path: string) => (await call(backend.url + path, management)).json
-  const paths = Object.keys((await get('/openapi.json')).paths).filter((path) => path.startsWith('/3ds'))
-  t.strictSame(paths.sort(), [
-    '/3ds/sessions',
-    '/3ds/sessions/{id}',
-    '/3ds/sessions/{id}/authenticate',
-    '/3ds/sessions/{id}/challenge-result',
-  ])
-  const permissions = (await get('/permissions')) as { type: string; application_types: string[] }[]
-  const types = (name: string) =>
-    permissions.find(({ type }) => type === `3ds:session:${name}`)?.application_types
-  t.strictSame(['create', 'read', 'authenticate'].map(types), [
-    ['public', 'private'],
-    ['private'],
-    ['private'],
-  ])
-  const events = ((await get('/webhooks/event-types')) as string[]).filter((name) => name.startsWith('3ds.'))
-  t.equal(events.length, 6)
-  const entities = JSON.stringify(await get('/logs/entity-types'))
-  t.match(entities, /threeds_session/)
-  t.match(entities, /ThreeDsSession/)
-  t.equal((await call(`${backend.url}/3ds/other`, management)).status, 404)
-})
+t.test(
+  'the permissions and events of the server, and its OpenAPI document, include 3-D Secure',
+  async (t) => {
+    const { server, backend } = await openShop(t)
+    const management = { headers: { 'bt-api-key': server.keys.management ?? '' } }
+    const get = async (path: string) => (await call(backend.url + path, management)).json
+    const paths = Object.keys((await get('/openapi.json')).paths).filter((path) => path.startsWith('/3ds'))
+    t.strictSame(paths.sort(), [
+      '/3ds/sessions',
+      '/3ds/sessions/{id}',
+      '/3ds/sessions/{id}/authenticate',
+      '/3ds/sessions/{id}/challenge-result',
+    ])
+    const permissions = (await get('/permissions')) as { type: string; application_types: string[] }[]
+    const types = (name: string) =>
+      permissions.find(({ type }) => type === `3ds:session:${name}`)?.application_types
+    t.strictSame(['create', 'read', 'authenticate'].map(types), [
+      ['public', 'private'],
+      ['private'],
+      ['private'],
+    ])
+    const events = ((await get('/webhooks/event-types')) as string[]).filter((name) =>
+      name.startsWith('3ds.'),
+    )
+    t.equal(events.length, 6)
+    const entities = JSON.stringify(await get('/logs/entity-types'))
+    t.match(entities, /threeds_session/)
+    t.match(entities, /ThreeDsSession/)
+    t.equal((await call(`${backend.url}/3ds/other`, management)).status, 404)
+  },
+)

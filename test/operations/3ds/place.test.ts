@@ -1,6 +1,6 @@
 /**
- * The tenant of a session is found without a search. If the session is removed, the entry that names its tenant is
- * removed too.
+ * The tenant of a 3-D Secure session is found without a search. If a session is removed, the entry with the tenant of
+ * the session is removed too.
  */
 import t, { type Test } from 'tap'
 import { findSession } from '../../../src/operations/3ds/pages.js'
@@ -45,7 +45,7 @@ function counting(reader: StoreReader) {
   return { counted, counts }
 }
 
-t.test('the number of reads for a page does not depend on the number of tenants', async (t) => {
+t.test('the number of reads for a 3-D Secure page does not depend on the number of tenants', async (t) => {
   const { app, create, createTenant } = await open(t)
   for (let at = 0; at < 30; at++) await createTenant(`tenant ${at}`)
   const session = await create(await createTenant('last'))
@@ -61,7 +61,7 @@ t.test('the number of reads for a page does not depend on the number of tenants'
     })
 })
 
-t.test('a page finds no session that has expired or whose tenant was deleted', async (t) => {
+t.test('a 3-D Secure page finds no session that has expired or whose tenant was deleted', async (t) => {
   const { app, ask, clock, create, countPlaces, createTenant } = await open(t)
   const find = (id: string) => app.store.read((reader) => findSession(reader, id))
   const other = await createTenant('other')
