@@ -1,11 +1,14 @@
 /**
- * Reports a run of the tests: one line for each file, every failure in full, and the totals at the end.
- * `node --test` loads it (`--test-reporter`). It reads the events of the files in order.
+ * Reports the results of the tests: one line for each file, every failure in full, and the totals at the end. The
+ * command `node --test` loads this reporter with the option `--test-reporter`. The reporter reads the events of the
+ * files in order.
  */
 import { relative } from 'node:path'
 import type { TestEvent } from 'node:test/reporters'
 
-/** If a file fails, the report shows this many characters that the file wrote to stderr. */
+/**
+ * If a file fails, the report shows at most this many characters of the standard error of the file, from its beginning.
+ */
 const MAX_STDERR = 20_000
 
 const TEST_FILE = /\.test$/
@@ -26,8 +29,8 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
   const skipped: string[] = []
   const totals = new Map<string, number>()
   /**
-   * Results of subtests. Their events arrive before the event of the test that contains them, and only that event
-   * names the file.
+   * Results of subtests. The events of subtests arrive before the event of the test that contains the subtests, and
+   * only the later event names the file.
    */
   let pending = { passed: 0, failures: [] as string[] }
   let current: FileReport | undefined
@@ -54,7 +57,7 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
       else if (type === 'test:fail' && isCause(data)) pending.failures.push(describe(path, data))
       if (data.nesting > 0) continue
       const file = nameFile(data.file)
-      // If a support file declares a test, the test belongs to the test file of the event before it.
+      // If a support file declares a test, the report counts the test for the test file of the previous event.
       if (current === undefined || (TEST_FILE.test(file) && file !== current.file)) {
         yield finish()
         current = { file, passed: 0, failures: [] }
@@ -74,7 +77,7 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
   yield `${count('pass')} passed, ${count('fail') + count('cancelled')} failed, ${count('skipped')} skipped\n`
 }
 
-/** `test/cli/run.test`, whether the event names the source or the built file. */
+/** Returns a name such as `test/cli/run.test`, whether the event names the source file or the built file. */
 function nameFile(file: string | undefined): string {
   return relative(process.cwd(), file ?? '')
     .replace(/^dist\//, '')
@@ -86,7 +89,7 @@ function isLeaf(data: Passed): boolean {
 }
 
 /**
- * Returns false for a test that failed only because its subtests failed, because the subtests are reported
+ * Returns false for a test that failed only because its subtests failed, because the report names the failed subtests
  * themselves.
  */
 function isCause(data: Failed): boolean {

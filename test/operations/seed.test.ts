@@ -70,73 +70,85 @@ t.test(
   },
 )
 
-t.test('all errors of a seed are reported with their places, and nothing is written', async (t) => {
-  const { ask } = await openTestVault()
-  const seed = {
-    applications: [
-      { name: 'a', type: 'private', permissions: ['log:read'], key: 'nope' },
-      { name: 'a', type: 'private', permissions: ['token:read'], key: KEY },
-    ],
-    tokens: [{ type: 'card', data: { number: '4242424242424243' } }, { typ: 'token' }],
-    associations: [{ parent_id: 'x', child_id: 'x' }],
-    tenants: [
-      {
-        name: ' ',
-        members: [{ email: 'nobody' }],
-        applications: [{ name: 'b', type: 'private', permissions: ['token:read'], key: KEY }],
-      },
-    ],
-    tokns: [],
-  }
-  const error = await ask('seed apply', { seed }).catch((thrown: { errors: object }) => thrown)
-  t.same(Object.keys((error as { errors: object }).errors).sort(), [
-    'seed.applications[0].key',
-    'seed.applications[0].permissions[0]',
-    'seed.applications[1].name',
-    'seed.associations[0].child_id',
-    'seed.tenants[0].members[0].email',
-    'seed.tenants[0].name',
-    'seed.tokens[0].data.number',
-    'seed.tokens[1].data',
-    'seed.tokens[1].typ',
-    'seed.tokens[1].type',
-    'seed.tokns',
-  ])
-  const form = 'must be key_ and 22 characters of base58 (digits and letters without 0, O, I and l)'
-  t.match(error, { errors: { 'seed.applications[0].key': [form] } })
-  const { tokens = [], formulas, associations } = FULL
-  const late: [object, string][] = [
-    [{ tokens: [...tokens, ...tokens.slice(1)] }, 'seed.tokens[2]'],
-    [{ tokens, reactors: [{ name: 'r', formula: 'unknown' }] }, 'seed.reactors[0].formula'],
-    [{ formulas, reactors: [{ name: 'r', formula: 'f', application: 'x' }] }, 'seed.reactors[0].application'],
-    [{ tokens: tokens.slice(1), associations }, 'seed.associations[0]'],
-    [{ tokens, tenants: [{ name: 'twin' }, { name: 'twin' }] }, 'seed.tenants[1]'],
-  ]
-  for (const [part, place] of late) {
-    const refused = await ask('seed apply', { seed: part }).catch((thrown: object) => thrown)
-    t.match(refused, { errors: { [place]: [/./] } }, place)
-    t.match(
-      await ask('token list'),
-      { pagination: { total_items: 0 } },
-      'a seed with an error creates nothing',
-    )
-    t.match(await ask('tenant list'), { length: 1 })
-  }
-})
+t.test(
+  'all errors of a seed are reported with their places, and nothing of the seed is written',
+  async (t) => {
+    const { ask } = await openTestVault()
+    const seed = {
+      applications: [
+        { name: 'a', type: 'private', permissions: ['log:read'], key: 'nope' },
+        { name: 'a', type: 'private', permissions: ['token:read'], key: KEY },
+      ],
+      tokens: [{ type: 'card', data: { number: '4242424242424243' } }, { typ: 'token' }],
+      associations: [{ parent_id: 'x', child_id: 'x' }],
+      tenants: [
+        {
+          name: ' ',
+          members: [{ email: 'nobody' }],
+          applications: [{ name: 'b', type: 'private', permissions: ['token:read'], key: KEY }],
+        },
+      ],
+      tokns: [],
+    }
+    const error = await ask('seed apply', { seed }).catch((thrown: { errors: object }) => thrown)
+    t.same(Object.keys((error as { errors: object }).errors).sort(), [
+      'seed.applications[0].key',
+      'seed.applications[0].permissions[0]',
+      'seed.applications[1].name',
+      'seed.associations[0].child_id',
+      'seed.tenants[0].members[0].email',
+      'seed.tenants[0].name',
+      'seed.tokens[0].data.number',
+      'seed.tokens[1].data',
+      'seed.tokens[1].typ',
+      'seed.tokens[1].type',
+      'seed.tokns',
+    ])
+    const form = 'must be key_ and 22 characters of base58 (digits and letters without 0, O, I and l)'
+    t.match(error, { errors: { 'seed.applications[0].key': [form] } })
+    const { tokens = [], formulas, associations } = FULL
+    const late: [object, string][] = [
+      [{ tokens: [...tokens, ...tokens.slice(1)] }, 'seed.tokens[2]'],
+      [{ tokens, reactors: [{ name: 'r', formula: 'unknown' }] }, 'seed.reactors[0].formula'],
+      [
+        { formulas, reactors: [{ name: 'r', formula: 'f', application: 'x' }] },
+        'seed.reactors[0].application',
+      ],
+      [{ tokens: tokens.slice(1), associations }, 'seed.associations[0]'],
+      [{ tokens, tenants: [{ name: 'twin' }, { name: 'twin' }] }, 'seed.tenants[1]'],
+    ]
+    for (const [part, place] of late) {
+      const refused = await ask('seed apply', { seed: part }).catch((thrown: object) => thrown)
+      t.match(refused, { errors: { [place]: [/./] } }, place)
+      t.match(
+        await ask('token list'),
+        { pagination: { total_items: 0 } },
+        'a seed with an error creates nothing',
+      )
+      t.match(await ask('tenant list'), { length: 1 })
+    }
+  },
+)
 
-t.test('chosen keys are accepted only by a vault in memory and only on this machine', async (t) => {
-  await t.rejects(startServer({ seed: FULL, addresses: ['0.0.0.0'] }), { code: 'usage', message: /loopback/ })
-  const open = await startServer({ addresses: ['0.0.0.0'] })
-  const message = /seed\.applications\[0\]\.key: .*only in a vault in memory/
-  await t.rejects(open.ask('seed apply', { seed: FULL }), { message })
-  await open.stop()
-  const near = await startServer({ addresses: ['127.0.0.1'], seed: FULL })
-  const { applications } = FULL
-  await t.rejects(near.ask('seed apply', { seed: { applications } }), { code: 'conflict' }, 'once')
-  await near.stop()
-})
+t.test(
+  'keys that a seed chooses are accepted only by a vault in memory, and only on this machine',
+  async (t) => {
+    await t.rejects(startServer({ seed: FULL, addresses: ['0.0.0.0'] }), {
+      code: 'usage',
+      message: /loopback/,
+    })
+    const open = await startServer({ addresses: ['0.0.0.0'] })
+    const message = /seed\.applications\[0\]\.key: .*only in a vault in memory/
+    await t.rejects(open.ask('seed apply', { seed: FULL }), { message })
+    await open.stop()
+    const near = await startServer({ addresses: ['127.0.0.1'], seed: FULL })
+    const { applications } = FULL
+    await t.rejects(near.ask('seed apply', { seed: { applications } }), { code: 'conflict' }, 'once')
+    await near.stop()
+  },
+)
 
-t.test('the three seeds of the package have no key, and each is equal to its export', async (t) => {
+t.test('the three seeds of the package contain no key, and each is equal to its export', async (t) => {
   for (const name of ['empty', 'payments', 'people']) {
     t.notMatch(JSON.stringify(fixture(name)), /key_/)
     const vault = await openLibraryVault({ seed: fixture(name) })
@@ -151,7 +163,7 @@ t.test('the three seeds of the package have no key, and each is equal to its exp
   }
 })
 
-t.test('an export has masked, synthetic or plain data, and never contains keys', async (t) => {
+t.test('the export of a tenant has masked, synthetic or plain data, and never contains keys', async (t) => {
   const vault = await openLibraryVault({ seed: FULL })
   t.teardown(() => vault.stop())
   const exported = async (input: object, reveal: boolean) => {
@@ -176,7 +188,7 @@ t.test('an export has masked, synthetic or plain data, and never contains keys',
   t.match(clear.applications, [{ name: applications![0]!.name }])
 })
 
-t.test('equal seeds generate equal tokens', async (t) => {
+t.test('equal values of the option --seed generate equal tokens', async (t) => {
   const vault = await openLibraryVault()
   t.teardown(() => vault.stop())
   const dataOf = async (seed: number) => {

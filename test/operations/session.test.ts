@@ -1,7 +1,4 @@
-/**
- * Properties of keys and sessions that the cases in `fixtures/operations` do not cover: what is stored, purged, limited
- * and explained.
- */
+/** Behaviour of keys and sessions that the cases in `fixtures/operations` do not cover. */
 import t from 'tap'
 import type { SessionRecord } from '../../src/domain/records/records.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -30,7 +27,7 @@ async function readSessions({ app }: TestVault): Promise<SessionRecord[]> {
   return app.store.read(async (store) => (await store.find('session', 0, { page: 1, size: 10 })).records)
 }
 
-t.test('keys and nonces are stored as keyed hashes, and an expired session leaves no hash', async (t) => {
+t.test('API keys and nonces are stored as keyed hashes, and an expired session leaves no hash', async (t) => {
   const vault = await open()
   const { app, clock, backend, askAs, create } = vault
   const { session_key, nonce } = await create()
@@ -46,7 +43,7 @@ t.test('keys and nonces are stored as keyed hashes, and an expired session leave
   t.equal(await app.sweep(), 0)
 })
 
-t.test('an application may have live sessions up to its limit', async (t) => {
+t.test('an application may have live sessions only up to its limit', async (t) => {
   const vault = await open()
   const { app, clock, page, backend, askAs, create } = vault
   const { nonce } = await create()
@@ -74,7 +71,7 @@ t.test('an application may have live sessions up to its limit', async (t) => {
   await askAs(backend.key, 'session authorize', authorize)
 })
 
-t.test('keys, nonces and links are compared in constant time', async (t) => {
+t.test('API keys, nonces and link secrets are compared in constant time', async (t) => {
   const { app, ask, backend, create } = await open()
   const { session_key, nonce } = await create()
   const { id } = await ask('invite create', { email: 'ada@example.com' })
@@ -109,7 +106,7 @@ t.test('the deletion of a tenant immediately ends the sessions of the tenant', a
 })
 
 t.test(
-  'an explanation names the failed condition of the session and the decision about its authorizer',
+  'an explanation of a session names the failed condition, and the decision about the authorizer',
   async (t) => {
     const { app, ask, askAs, backend, create } = await open()
     await ask('token create', { id: 'card-1', type: 'token', data: 'x', containers: ['/a/'] })
@@ -133,7 +130,7 @@ t.test(
 )
 
 t.test(
-  'a trial server turns on the setting that allows sessions more rights than their authorizer has, unless somebody has set it',
+  'a trial server turns on sessions.beyond_authorizer, unless somebody has set this setting',
   async (t) => {
     const { app, ask } = await openTestVault()
     const read = async () => (await ask('config get', { name: 'sessions.beyond_authorizer' })).value
@@ -147,7 +144,7 @@ t.test(
 )
 
 t.test(
-  'a key that the server has accepted is cached, and a key that differs from it slightly is refused',
+  'an API key that the server has accepted is cached, and a key that differs slightly is refused',
   async (t) => {
     const { app, page, createApplication, createTenant } = await open()
     const refused = { code: 'unauthenticated' }
@@ -171,14 +168,14 @@ t.test(
 )
 
 /**
- * Authenticates twice, as two HTTP requests would. The second time, the cached key is used if no record that it depends
- * on has changed.
+ * Authenticates the same key twice, as two HTTP requests would. The second call uses the cached key if no record on
+ * which the key depends has changed.
  */
 const authenticateTwice = async (app: TestVault['app'], key: string) => {
   for (let round = 0; round < 2; round++) await authenticate(app, key, { allowsCached: true })
 }
 
-t.test('after the grace time an old key is refused, even if it was cached', async (t) => {
+t.test('after the grace time, an old API key is refused, even if it was cached', async (t) => {
   const { app, clock, ask, askAs, backend } = await open()
   const { id, key: old } = backend
   const refused = { code: 'unauthenticated' }
@@ -214,7 +211,7 @@ t.test('after the grace time an old key is refused, even if it was cached', asyn
   await authenticateTwice(app, renewed.key!)
 })
 
-t.test('a key without an expiry of its own expires at the time that its application sets', async (t) => {
+t.test('an API key without an expiry date expires at the time that its application sets', async (t) => {
   const { app, clock, ask, backend } = await open()
   const { id, key } = backend
   await ask('app regenerate-with-grace', { id, grace: '1h' })
@@ -229,7 +226,7 @@ t.test('a key without an expiry of its own expires at the time that its applicat
 })
 
 t.test(
-  'a key in its grace time is revoked early if it is deleted, if the key is regenerated again, or if its application is deleted',
+  'an old API key is revoked early if it is deleted, if a newer key is generated, or if its application is deleted',
   async (t) => {
     const { app, clock, ask, backend, createApplication } = await open()
     const refused = { code: 'unauthenticated' }
@@ -258,7 +255,7 @@ t.test(
 )
 
 t.test(
-  'a grace time is at most 7 days, and keys in their grace time count towards the limit of keys',
+  'a grace time is at most 7 days, and old keys in their grace time count towards the limit of keys',
   async (t) => {
     const { ask, clock, createApplication } = await open()
     const { id } = await createApplication('private', { permissions: ['token:read'] })

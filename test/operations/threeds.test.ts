@@ -35,7 +35,10 @@ const MERCHANT = {
   decoupled_challenge_max_time: 10,
 }
 
-/** A vault with keys of every kind and a token for each scenario, and a function that sends HTTP requests. */
+/**
+ * Opens a vault with keys of every kind and a token for each scenario. The result has a function that sends HTTP
+ * requests.
+ */
 async function open(t: Test) {
   const vault = await openTestVault()
   const { app, ask, createApplication } = vault
@@ -91,7 +94,7 @@ async function open(t: Test) {
     send(`POST /3ds/sessions/${id}/authenticate`, body)
   const result = (id: string) => send(`GET /3ds/sessions/${id}/challenge-result`)
   const get = async (id: string) => (await send(`GET /3ds/sessions/${id}`)).body
-  /** The events of sessions, oldest first. */
+  /** Returns the events of sessions, oldest first. */
   const eventsOf = async () => {
     const { data } = await ask('webhook deliveries', { size: 100 })
     const payloads = data
@@ -110,30 +113,33 @@ async function challenged({ create, authenticate }: World, scenario: keyof typeo
   return { id, acsTransactionId: body.acs_transaction_id as string }
 }
 
-t.test('the response to a creation has the attributes that browsers need', async (t) => {
-  const { send, keys, tokens } = await open(t)
-  const body = { token_id: tokens.CY, device: 'browser', device_info: BROWSER }
-  for (const path of ['/3ds/sessions', '/3ds/sessions/']) {
-    const { status, body: made } = await send(`POST ${path}`, body, keys.public)
-    t.equal(status, 201)
-    t.strictSame(made, {
-      id: made.id,
-      type: 'customer',
-      cardBrand: 'Visa',
-      method_url: 'http://vault.test:4010/3ds/acs/browser/method',
-      method_notification_url: `http://vault.test:4010/3ds/sessions/${made.id}/method-notification`,
-      directory_server_id: 'M000000003',
-      recommended_version: '2.2.0',
-    })
-  }
-  const pan = await send('POST /3ds/sessions', { ...body, token_id: '', pan: tokens.CYB }, keys.public)
-  t.match(pan.body, { cardBrand: 'Visa', additional_card_brands: ['Visa', 'Cartes Bancaires'] })
-  const withoutMethod = await send('POST /3ds/sessions', { ...body, token_id: tokens.CYX }, keys.public)
-  t.match(withoutMethod.body, { method_url: '' })
-})
+t.test(
+  'the response to the creation of a 3-D Secure session has the attributes that browsers need',
+  async (t) => {
+    const { send, keys, tokens } = await open(t)
+    const body = { token_id: tokens.CY, device: 'browser', device_info: BROWSER }
+    for (const path of ['/3ds/sessions', '/3ds/sessions/']) {
+      const { status, body: made } = await send(`POST ${path}`, body, keys.public)
+      t.equal(status, 201)
+      t.strictSame(made, {
+        id: made.id,
+        type: 'customer',
+        cardBrand: 'Visa',
+        method_url: 'http://vault.test:4010/3ds/acs/browser/method',
+        method_notification_url: `http://vault.test:4010/3ds/sessions/${made.id}/method-notification`,
+        directory_server_id: 'M000000003',
+        recommended_version: '2.2.0',
+      })
+    }
+    const pan = await send('POST /3ds/sessions', { ...body, token_id: '', pan: tokens.CYB }, keys.public)
+    t.match(pan.body, { cardBrand: 'Visa', additional_card_brands: ['Visa', 'Cartes Bancaires'] })
+    const withoutMethod = await send('POST /3ds/sessions', { ...body, token_id: tokens.CYX }, keys.public)
+    t.match(withoutMethod.body, { method_url: '' })
+  },
+)
 
 t.test(
-  'addresses begin with the public URL of the setting, and not with the host of the request',
+  'addresses in a 3-D Secure session begin with the setting public_url, and not with the host of the request',
   async (t) => {
     const { app, send, tokens } = await open(t)
     const body = { token_id: tokens.CY, device: 'browser', device_info: BROWSER }
@@ -143,7 +149,7 @@ t.test(
   },
 )
 
-t.test('a session needs one card that exists', async (t) => {
+t.test('a 3-D Secure session needs exactly one card, and the card must exist', async (t) => {
   const world = await open(t)
   const { send, keys, tokens, ask, createTenant } = world
   const rest = { device: 'browser', device_info: BROWSER }
@@ -181,7 +187,7 @@ t.test('a session needs one card that exists', async (t) => {
   )
 })
 
-t.test('the attributes of a device are required and limited', async (t) => {
+t.test('a 3-D Secure session needs all attributes of the device, and their values are limited', async (t) => {
   const { send, tokens, get } = await open(t)
   const without = (name: string) =>
     Object.fromEntries(Object.entries(BROWSER).filter(([each]) => each !== name))
@@ -230,7 +236,7 @@ t.test('the attributes of a device are required and limited', async (t) => {
   )
 })
 
-t.test('a session of an app gets its device information after its creation', async (t) => {
+t.test('the 3-D Secure session of an app gets its device information after its creation', async (t) => {
   const { send, tokens, authenticate, keys, create, get } = await open(t)
   const made = await send('POST /3ds/sessions', { token_id: tokens.CY, device: 'app' }, keys.public)
   t.match(made.body, { method_url: '' })
@@ -258,45 +264,50 @@ t.test('a session of an app gets its device information after its creation', asy
   t.strictSame((await get(id)).device_info, APP)
 })
 
-t.test('the type, the permissions and the rules of a caller decide which requests it may make', async (t) => {
-  const { send, keys, tokens, create, createApplication, askAs } = await open(t)
-  const body = { token_id: tokens.CY, device: 'browser', device_info: BROWSER }
-  const id = await create('CY')
-  const page = await createApplication('public', { permissions: ['3ds:session:create', '3ds:session:read'] })
-  const { session_key, nonce } = await askAs(page.key, 'session create')
-  t.equal((await send('POST /3ds/sessions', body, session_key)).status, 403, 'not authorized yet')
-  const permissions = ['3ds:session:create', '3ds:session:read', '3ds:session:authenticate']
-  await askAs(keys.private, 'session authorize', { nonce, permissions })
-  const rule = { priority: 1, container: '/closed/', transform: 'redact' as const }
-  const ruled = await createApplication('private', {
-    rules: [{ ...rule, permissions: ['3ds:session:read'] }],
-  })
-  const table: [string, object | undefined, string, number][] = [
-    ['POST /3ds/sessions', body, keys.public, 201],
-    ['POST /3ds/sessions', body, keys.private, 201],
-    ['POST /3ds/sessions', body, session_key, 201],
-    ['POST /3ds/sessions', body, keys.none, 403],
-    ['POST /3ds/sessions', body, keys.management, 403],
-    ['POST /3ds/sessions', body, '', 401],
-    [`GET /3ds/sessions/${id}`, undefined, keys.private, 200],
-    [`GET /3ds/sessions/${id}`, undefined, ruled.key, 200],
-    [`GET /3ds/sessions/${id}`, undefined, keys.public, 403],
-    [`GET /3ds/sessions/${id}`, undefined, page.key, 403],
-    [`GET /3ds/sessions/${id}`, undefined, session_key, 403],
-    [`PUT /3ds/sessions/${id}`, { device_info: APP }, session_key, 403],
-    [`POST /3ds/sessions/${id}/authenticate`, AUTHENTICATE, session_key, 403],
-    [`POST /3ds/sessions/${id}/authenticate`, AUTHENTICATE, keys.public, 403],
-    [`POST /3ds/sessions/${id}/authenticate`, AUTHENTICATE, ruled.key, 403],
-    [`GET /3ds/sessions/${id}/challenge-result`, undefined, keys.public, 403],
-    ['GET /3ds/sessions', undefined, keys.private, 405],
-    [`DELETE /3ds/sessions/${id}`, undefined, keys.private, 405],
-    [`PATCH /3ds/sessions/${id}`, {}, keys.private, 405],
-    ['GET /3ds/other', undefined, keys.private, 404],
-  ]
-  for (const [line, sent, key, status] of table) t.equal((await send(line, sent, key)).status, status, line)
-})
+t.test(
+  'the type, the permissions and the rules of a caller decide which 3-D Secure requests the caller may make',
+  async (t) => {
+    const { send, keys, tokens, create, createApplication, askAs } = await open(t)
+    const body = { token_id: tokens.CY, device: 'browser', device_info: BROWSER }
+    const id = await create('CY')
+    const page = await createApplication('public', {
+      permissions: ['3ds:session:create', '3ds:session:read'],
+    })
+    const { session_key, nonce } = await askAs(page.key, 'session create')
+    t.equal((await send('POST /3ds/sessions', body, session_key)).status, 403, 'not authorized yet')
+    const permissions = ['3ds:session:create', '3ds:session:read', '3ds:session:authenticate']
+    await askAs(keys.private, 'session authorize', { nonce, permissions })
+    const rule = { priority: 1, container: '/closed/', transform: 'redact' as const }
+    const ruled = await createApplication('private', {
+      rules: [{ ...rule, permissions: ['3ds:session:read'] }],
+    })
+    const table: [string, object | undefined, string, number][] = [
+      ['POST /3ds/sessions', body, keys.public, 201],
+      ['POST /3ds/sessions', body, keys.private, 201],
+      ['POST /3ds/sessions', body, session_key, 201],
+      ['POST /3ds/sessions', body, keys.none, 403],
+      ['POST /3ds/sessions', body, keys.management, 403],
+      ['POST /3ds/sessions', body, '', 401],
+      [`GET /3ds/sessions/${id}`, undefined, keys.private, 200],
+      [`GET /3ds/sessions/${id}`, undefined, ruled.key, 200],
+      [`GET /3ds/sessions/${id}`, undefined, keys.public, 403],
+      [`GET /3ds/sessions/${id}`, undefined, page.key, 403],
+      [`GET /3ds/sessions/${id}`, undefined, session_key, 403],
+      [`PUT /3ds/sessions/${id}`, { device_info: APP }, session_key, 403],
+      [`POST /3ds/sessions/${id}/authenticate`, AUTHENTICATE, session_key, 403],
+      [`POST /3ds/sessions/${id}/authenticate`, AUTHENTICATE, keys.public, 403],
+      [`POST /3ds/sessions/${id}/authenticate`, AUTHENTICATE, ruled.key, 403],
+      [`GET /3ds/sessions/${id}/challenge-result`, undefined, keys.public, 403],
+      ['GET /3ds/sessions', undefined, keys.private, 405],
+      [`DELETE /3ds/sessions/${id}`, undefined, keys.private, 405],
+      [`PATCH /3ds/sessions/${id}`, {}, keys.private, 405],
+      ['GET /3ds/other', undefined, keys.private, 404],
+    ]
+    for (const [line, sent, key, status] of table) t.equal((await send(line, sent, key)).status, status, line)
+  },
+)
 
-t.test('a session is unknown to another tenant, and ids cannot be guessed', async (t) => {
+t.test('a 3-D Secure session is unknown to another tenant, and its id cannot be guessed', async (t) => {
   const { send, create, createTenant, createApplication, ask } = await open(t)
   await createTenant('other')
   const grants = {
@@ -324,53 +335,56 @@ t.test('a session is unknown to another tenant, and ids cannot be guessed', asyn
   await t.rejects(ask('3ds decide', { id }, 'other'), { code: 'not_found' })
 })
 
-t.test('errors have exactly the form of the service, which clients compare', async (t) => {
-  const world = await open(t)
-  const { send, tokens, create, authenticate, ask, get, eventsOf } = world
-  const rest = { device: 'browser', device_info: BROWSER }
-  const before = (await ask('log list', { size: 1 })).pagination.total_items
-  const unsupported = await send('POST /3ds/sessions', { token_id: tokens.X, ...rest })
-  t.strictSame(unsupported.body, {
-    title: '3DS Service Validation Error',
-    status: 400,
-    detail: "Check the 'errors' property for more details",
-    errors: { [UNSUPPORTED]: ['Cardholder Account Number is not in a range belonging to Issuer.'] },
-  })
-  const failed = await send('POST /3ds/sessions', { token_id: tokens.EI, ...rest })
-  t.equal(failed.status, 424)
-  t.match(failed.body, {
-    title: '3DS Service Error',
-    status: 424,
-    detail: "The 3DS service returned an error. See the 'error' field for more details.",
-    error: {
-      service_status: '500',
-      session_id: '',
-      error_source: '3DS Server',
-      message: String,
-      detail: String,
-    },
-  })
-  t.strictSame(Object.keys(failed.body).sort(), ['detail', 'error', 'status', 'title'])
-  t.strictSame(Object.keys(failed.body.error as object).sort(), [
-    'detail',
-    'error_source',
-    'message',
-    'service_status',
-    'session_id',
-  ])
-  t.equal((await ask('log list', { size: 1 })).pagination.total_items, before, 'nothing is logged')
-  t.strictSame(await eventsOf(), [])
-  t.equal((await ask('3ds list')).pagination.total_items, 0)
-  const id = await create('ED')
-  for (const _ of [1, 2]) {
-    const { status, body } = await authenticate(id)
-    t.equal(status, 424)
-    t.match(body, { error: { service_status: '502', session_id: id, error_source: 'Directory Server' } })
-  }
-  t.notOk('authentication' in (await get(id)))
-})
+t.test(
+  "3-D Secure errors have exactly the form of the service's errors, because clients compare them",
+  async (t) => {
+    const world = await open(t)
+    const { send, tokens, create, authenticate, ask, get, eventsOf } = world
+    const rest = { device: 'browser', device_info: BROWSER }
+    const before = (await ask('log list', { size: 1 })).pagination.total_items
+    const unsupported = await send('POST /3ds/sessions', { token_id: tokens.X, ...rest })
+    t.strictSame(unsupported.body, {
+      title: '3DS Service Validation Error',
+      status: 400,
+      detail: "Check the 'errors' property for more details",
+      errors: { [UNSUPPORTED]: ['Cardholder Account Number is not in a range belonging to Issuer.'] },
+    })
+    const failed = await send('POST /3ds/sessions', { token_id: tokens.EI, ...rest })
+    t.equal(failed.status, 424)
+    t.match(failed.body, {
+      title: '3DS Service Error',
+      status: 424,
+      detail: "The 3DS service returned an error. See the 'error' field for more details.",
+      error: {
+        service_status: '500',
+        session_id: '',
+        error_source: '3DS Server',
+        message: String,
+        detail: String,
+      },
+    })
+    t.strictSame(Object.keys(failed.body).sort(), ['detail', 'error', 'status', 'title'])
+    t.strictSame(Object.keys(failed.body.error as object).sort(), [
+      'detail',
+      'error_source',
+      'message',
+      'service_status',
+      'session_id',
+    ])
+    t.equal((await ask('log list', { size: 1 })).pagination.total_items, before, 'nothing is logged')
+    t.strictSame(await eventsOf(), [])
+    t.equal((await ask('3ds list')).pagination.total_items, 0)
+    const id = await create('ED')
+    for (const _ of [1, 2]) {
+      const { status, body } = await authenticate(id)
+      t.equal(status, 424)
+      t.match(body, { error: { service_status: '502', session_id: id, error_source: 'Directory Server' } })
+    }
+    t.notOk('authentication' in (await get(id)))
+  },
+)
 
-t.test('an invalid request for an authentication is refused', async (t) => {
+t.test('an invalid request for a 3-D Secure authentication is refused', async (t) => {
   const { create, authenticate, send, tokens } = await open(t)
   const id = await create('FY')
   const without = (path: string) => {
@@ -461,7 +475,7 @@ t.test('an invalid request for an authentication is refused', async (t) => {
   t.equal((await authenticate(merchant.body.id as string, MERCHANT)).status, 200)
 })
 
-t.test('a session is authenticated only once, even by concurrent requests', async (t) => {
+t.test('a 3-D Secure session is authenticated only once, even by concurrent requests', async (t) => {
   const { create, authenticate, send, get } = await open(t)
   const id = await create('FN')
   const all = await Promise.all(Array.from({ length: 5 }, () => authenticate(id)))
@@ -519,7 +533,7 @@ t.test('the result of a challenge exists once the challenge has ended', async (t
 })
 
 t.test(
-  'a session has the dates of its creation and expiry, and expires by the clock of the vault',
+  'a 3-D Secure session has the dates of its creation and expiry, and expires by the clock of the vault',
   async (t) => {
     const world = await open(t)
     const { create, get, clock, send, ask, authenticate, app } = world
@@ -559,7 +573,7 @@ t.test(
   },
 )
 
-t.test('a decoupled challenge ends by the clock', async (t) => {
+t.test('a decoupled challenge ends when its time on the clock of the vault has passed', async (t) => {
   const world = await open(t)
   const { send, tokens, authenticate, clock, app, result, eventsOf } = world
   const create = async (more: object = { type: 'merchant' }) =>
@@ -616,7 +630,7 @@ t.test('a challenge that nobody answers ends after ten minutes', async (t) => {
 })
 
 t.test(
-  'each decision gives its outcome, and a setting completes challenges without a decision',
+  'each decision about a challenge gives its outcome, and a setting completes challenges without a decision',
   async (t) => {
     const world = await open(t)
     const { ask, app, result, create, authenticate, send, tokens } = world
@@ -648,46 +662,57 @@ t.test(
   },
 )
 
-t.test('a setting accepts cards that are not published', async (t) => {
-  const { app, ask, send, authenticate } = await open(t)
-  const { id: token_id } = await ask('token create', { type: 'card', data: { number: '4012888888881881' } })
-  const body = { token_id, device: 'browser', device_info: BROWSER }
-  t.equal((await send('POST /3ds/sessions', body)).status, 400)
-  await setSetting(app, 'threeds.other_cards', 'frictionless')
-  const { body: made } = await send('POST /3ds/sessions', body)
-  t.match((await authenticate(made.id as string)).body, { authentication_status: 'successful', eci: '05' })
-})
+t.test(
+  'with the setting threeds.other_cards, a card that is not a published test card is accepted',
+  async (t) => {
+    const { app, ask, send, authenticate } = await open(t)
+    const { id: token_id } = await ask('token create', { type: 'card', data: { number: '4012888888881881' } })
+    const body = { token_id, device: 'browser', device_info: BROWSER }
+    t.equal((await send('POST /3ds/sessions', body)).status, 400)
+    await setSetting(app, 'threeds.other_cards', 'frictionless')
+    const { body: made } = await send('POST /3ds/sessions', body)
+    t.match((await authenticate(made.id as string)).body, { authentication_status: 'successful', eci: '05' })
+  },
+)
 
-t.test('a server creates a redirect session, and its page authenticates the session', async (t) => {
-  const { send, tokens, authenticate, get } = await open(t)
-  const callback_urls = { success: 'https://shop.example/ok', failure: 'http://shop.example/no' }
-  const body = { token_id: tokens.CY, device: 'browser', authentication_request: AUTHENTICATE, callback_urls }
-  const made = await send('POST /3ds/sessions', body)
-  t.equal(made.body.redirect_url, `http://vault.test:4010/3ds/redirect/${made.body.id}?apiKey=`)
-  t.equal((await authenticate(made.body.id as string)).status, 409)
-  const session = await get(made.body.id as string)
-  for (const name of ['authentication_request', 'callback_urls', 'redirect']) t.notOk(name in session, name)
-  const { purchase_info: _, ...lacking } = AUTHENTICATE
-  const table: [object, string][] = [
-    [{ ...body, callback_urls: undefined }, 'callback_urls'],
-    [{ ...body, authentication_request: undefined }, 'authentication_request'],
-    [{ ...body, device: 'app' }, 'callback_urls'],
-    [{ ...body, type: 'merchant' }, 'callback_urls'],
-    [{ ...body, authentication_request: lacking }, 'authentication_request.purchase_info'],
-    [
-      { ...body, callback_urls: { ...callback_urls, success: 'javascript:alert(1)' } },
-      'callback_urls.success',
-    ],
-    [{ ...body, callback_urls: { success: callback_urls.success } }, 'callback_urls.failure'],
-  ]
-  for (const [wrong, path] of table) {
-    const { status, body: problem } = await send('POST /3ds/sessions', wrong)
-    t.equal(status, 400, path)
-    t.ok(path in (problem.errors as object), JSON.stringify(problem.errors))
-  }
-})
+t.test(
+  'a server application can create a redirect session, and only the redirect page authenticates this session',
+  async (t) => {
+    const { send, tokens, authenticate, get } = await open(t)
+    const callback_urls = { success: 'https://shop.example/ok', failure: 'http://shop.example/no' }
+    const body = {
+      token_id: tokens.CY,
+      device: 'browser',
+      authentication_request: AUTHENTICATE,
+      callback_urls,
+    }
+    const made = await send('POST /3ds/sessions', body)
+    t.equal(made.body.redirect_url, `http://vault.test:4010/3ds/redirect/${made.body.id}?apiKey=`)
+    t.equal((await authenticate(made.body.id as string)).status, 409)
+    const session = await get(made.body.id as string)
+    for (const name of ['authentication_request', 'callback_urls', 'redirect']) t.notOk(name in session, name)
+    const { purchase_info: _, ...lacking } = AUTHENTICATE
+    const table: [object, string][] = [
+      [{ ...body, callback_urls: undefined }, 'callback_urls'],
+      [{ ...body, authentication_request: undefined }, 'authentication_request'],
+      [{ ...body, device: 'app' }, 'callback_urls'],
+      [{ ...body, type: 'merchant' }, 'callback_urls'],
+      [{ ...body, authentication_request: lacking }, 'authentication_request.purchase_info'],
+      [
+        { ...body, callback_urls: { ...callback_urls, success: 'javascript:alert(1)' } },
+        'callback_urls.success',
+      ],
+      [{ ...body, callback_urls: { success: callback_urls.success } }, 'callback_urls.failure'],
+    ]
+    for (const [wrong, path] of table) {
+      const { status, body: problem } = await send('POST /3ds/sessions', wrong)
+      t.equal(status, 400, path)
+      t.ok(path in (problem.errors as object), JSON.stringify(problem.errors))
+    }
+  },
+)
 
-t.test('pages complete the method step and answer the challenge', async (t) => {
+t.test('the pages of the test bank complete the method step and answer the challenge', async (t) => {
   const world = await open(t)
   const { app, get, result, ask } = world
   const { id, acsTransactionId } = await challenged(world)
@@ -721,62 +746,68 @@ t.test('pages complete the method step and answer the challenge', async (t) => {
   ])
 })
 
-t.test('events and log records report each step, and never contain the card number', async (t) => {
-  const world = await open(t)
-  const { app, ask, result, eventsOf, tokens, get } = world
-  const { id } = await challenged(world)
-  await completeMethodStep(app, id, 'trace')
-  await ask('3ds decide', { id })
-  await result(id)
-  await result(id)
-  const session = await get(id)
-  const common = { id, type: 'customer', device: 'browser', token_id: tokens.CY, card_brand: 'Visa' }
-  const made = { created_at: session.created_date, created_by: session.created_by }
-  const short = { id, type: 'customer', tenant_id: session.tenant_id }
-  const expires_at = '2030-01-15T13:00:00.000+00:00'
-  const told = await eventsOf()
-  t.strictSame(
-    told.map(({ type, data: { actor: _, ...data } }) => [type, data]),
-    [
-      ['3ds.session.created', { session: { ...common, ...made, tenant_id: session.tenant_id, expires_at } }],
+t.test(
+  'events and log records report each step of a 3-D Secure session, and never contain the card number',
+  async (t) => {
+    const world = await open(t)
+    const { app, ask, result, eventsOf, tokens, get } = world
+    const { id } = await challenged(world)
+    await completeMethodStep(app, id, 'trace')
+    await ask('3ds decide', { id })
+    await result(id)
+    await result(id)
+    const session = await get(id)
+    const common = { id, type: 'customer', device: 'browser', token_id: tokens.CY, card_brand: 'Visa' }
+    const made = { created_at: session.created_date, created_by: session.created_by }
+    const short = { id, type: 'customer', tenant_id: session.tenant_id }
+    const expires_at = '2030-01-15T13:00:00.000+00:00'
+    const told = await eventsOf()
+    t.strictSame(
+      told.map(({ type, data: { actor: _, ...data } }) => [type, data]),
       [
-        '3ds.session.authenticated',
-        { session: { ...common, ...made, expires_at, authentication_status: 'challenge' } },
+        [
+          '3ds.session.created',
+          { session: { ...common, ...made, tenant_id: session.tenant_id, expires_at } },
+        ],
+        [
+          '3ds.session.authenticated',
+          { session: { ...common, ...made, expires_at, authentication_status: 'challenge' } },
+        ],
+        ['3ds.session.method-completed', { session: short }],
+        ['3ds.session.challenge-completed', { session: { ...short, authentication_status: 'successful' } }],
+        ...[1, 2].map(() => [
+          '3ds.session.challenge-result-retrieved',
+          { session: { ...common, ...made, tenant_id: session.tenant_id } },
+        ]),
       ],
-      ['3ds.session.method-completed', { session: short }],
-      ['3ds.session.challenge-completed', { session: { ...short, authentication_status: 'successful' } }],
-      ...[1, 2].map(() => [
-        '3ds.session.challenge-result-retrieved',
-        { session: { ...common, ...made, tenant_id: session.tenant_id } },
-      ]),
-    ],
-  )
-  const actors = ['application', 'application', 'system', 'system', 'application', 'application']
-  t.strictSame(
-    told.map(({ data }) => data.actor.type),
-    actors,
-  )
-  const { data: log } = await ask('log list', { size: 100 })
-  const mine = log.filter(({ entity_id }) => entity_id === id || entity_id === tokens.CY).reverse()
-  t.strictSame(
-    mine.map(({ entity_type, operation }) => `${entity_type} ${operation}`),
-    [
-      ...[
-        'card create',
-        'threeds_session create',
-        'card use',
-        'threeds_session update',
-        'threeds_session update',
+    )
+    const actors = ['application', 'application', 'system', 'system', 'application', 'application']
+    t.strictSame(
+      told.map(({ data }) => data.actor.type),
+      actors,
+    )
+    const { data: log } = await ask('log list', { size: 100 })
+    const mine = log.filter(({ entity_id }) => entity_id === id || entity_id === tokens.CY).reverse()
+    t.strictSame(
+      mine.map(({ entity_type, operation }) => `${entity_type} ${operation}`),
+      [
+        ...[
+          'card create',
+          'threeds_session create',
+          'card use',
+          'threeds_session update',
+          'threeds_session update',
+        ],
+        ...['threeds_session update', 'threeds_session read', 'threeds_session read', 'threeds_session read'],
       ],
-      ...['threeds_session update', 'threeds_session read', 'threeds_session read', 'threeds_session read'],
-    ],
-  )
-  const everything = JSON.stringify([told, log, session, await ask('3ds list')])
-  t.notMatch(everything, CARDS.CY)
-})
+    )
+    const everything = JSON.stringify([told, log, session, await ask('3ds list')])
+    t.notMatch(everything, CARDS.CY)
+  },
+)
 
 t.test(
-  'a number with a wrong checksum is accepted only if it is a published test number, and sca_required is shown',
+  'a card number with a wrong checksum is accepted only if it is a published test number, and sca_required is shown',
   async (t) => {
     const { ask } = await open(t)
     const create = (number: string, operation = 'token create') =>

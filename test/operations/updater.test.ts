@@ -1,4 +1,4 @@
-/** The account updater in real time, and how updates in real time and in batches change tokens. */
+/** The account updater in real time, and how updates in real time and updates in batches change tokens. */
 import t, { type Test } from 'tap'
 import { MAX_FILE_BYTES } from '../../src/domain/updater/request-file.js'
 import { processJob } from '../../src/operations/updater/process-job.js'
@@ -22,29 +22,32 @@ async function open(t: Test) {
   return { ...vault, store, update, dataOf }
 }
 
-t.test('a card with a new number or date gets a new token, and the old token is not changed', async (t) => {
-  const { store, update, dataOf, ask } = await open(t)
-  const cases = [
-    { number: '4111111111111111', code: 'UPD_PAN', data: ['4166676667666746', 12, 2023] },
-    { number: '4012888888881881', code: 'UPD_PAN', data: ['4212345678910006', 12, 2026] },
-    { number: '4539097887163333', code: 'UPD_EXP_DATE', data: ['4539097887163333', 12, 2026] },
-  ] as const
-  for (const { number, code, data } of cases) {
-    const id = await store(number)
-    const before = await ask('token get', { id })
-    const { new_token, result_code } = await update(id)
-    t.equal(result_code, code)
-    t.ok(new_token)
-    t.not(new_token?.id, id)
-    t.match(new_token, { type: 'card', data: { number: `XXXXXXXXXXXX${data[0].slice(-4)}` } }, 'masked')
-    const [expected, expiration_month, expiration_year] = data
-    t.strictSame(await dataOf(new_token!.id), { number: expected, expiration_month, expiration_year })
-    t.strictSame(await ask('token get', { id }), before)
-    t.equal((await update(new_token!.id)).result_code, code === 'UPD_EXP_DATE' ? code : 'NO_UPDATE')
-  }
-})
+t.test(
+  'if a card has a new number or date, the updater creates a new token and does not change the old token',
+  async (t) => {
+    const { store, update, dataOf, ask } = await open(t)
+    const cases = [
+      { number: '4111111111111111', code: 'UPD_PAN', data: ['4166676667666746', 12, 2023] },
+      { number: '4012888888881881', code: 'UPD_PAN', data: ['4212345678910006', 12, 2026] },
+      { number: '4539097887163333', code: 'UPD_EXP_DATE', data: ['4539097887163333', 12, 2026] },
+    ] as const
+    for (const { number, code, data } of cases) {
+      const id = await store(number)
+      const before = await ask('token get', { id })
+      const { new_token, result_code } = await update(id)
+      t.equal(result_code, code)
+      t.ok(new_token)
+      t.not(new_token?.id, id)
+      t.match(new_token, { type: 'card', data: { number: `XXXXXXXXXXXX${data[0].slice(-4)}` } }, 'masked')
+      const [expected, expiration_month, expiration_year] = data
+      t.strictSame(await dataOf(new_token!.id), { number: expected, expiration_month, expiration_year })
+      t.strictSame(await ask('token get', { id }), before)
+      t.equal((await update(new_token!.id)).result_code, code === 'UPD_EXP_DATE' ? code : 'NO_UPDATE')
+    }
+  },
+)
 
-t.test('each published card has its code in real time', async (t) => {
+t.test('for each published card, the updater in real time returns the documented code', async (t) => {
   const { store, update } = await open(t)
   for (const { number, result_code } of published) {
     const isAsked = /^[45]/.test(number)
@@ -57,7 +60,7 @@ t.test('each published card has its code in real time', async (t) => {
 })
 
 t.test(
-  'the request can contain the expiration date, and without a complete date the result is ERR_INVALID_EXP_DATE',
+  'a request to the updater may contain the expiration date, and without a date the result is ERR_INVALID_EXP_DATE',
   async (t) => {
     const { store, update, dataOf } = await open(t)
     const id = await store('4111111111111111', {}, {})
@@ -82,14 +85,17 @@ t.test(
   },
 )
 
-t.test('if a token does not exist or has another type, the result is ERR_INVALID_TOKEN', async (t) => {
-  const { update, ask } = await open(t)
-  t.strictSame(await update('unknown-token'), { result_code: 'ERR_INVALID_TOKEN' })
-  const { id } = await ask('token create', { type: 'token', data: '4111111111111111' })
-  t.strictSame(await update(id), { result_code: 'ERR_INVALID_TOKEN' })
-})
+t.test(
+  'if the token of an update does not exist or has another type, the result is ERR_INVALID_TOKEN',
+  async (t) => {
+    const { update, ask } = await open(t)
+    t.strictSame(await update('unknown-token'), { result_code: 'ERR_INVALID_TOKEN' })
+    const { id } = await ask('token create', { type: 'token', data: '4111111111111111' })
+    t.strictSame(await update(id), { result_code: 'ERR_INVALID_TOKEN' })
+  },
+)
 
-t.test('the new token has the attributes of the old one, without its code', async (t) => {
+t.test('the new token of an update has the attributes of the old token, but no card code', async (t) => {
   const { ask, update, dataOf } = await open(t)
   const { id } = await ask('token create', {
     type: 'card',
@@ -125,7 +131,7 @@ t.test('the new token has the attributes of the old one, without its code', asyn
   t.match(await update(coded.id), { new_token: { mask: '{{ data.cvc }}', data: null } })
 })
 
-t.test('with deduplication, an existing token of the new card is updated and returned', async (t) => {
+t.test('with deduplication, the updater changes and returns an existing token of the new card', async (t) => {
   const { ask, store, update, dataOf } = await open(t)
   const existing = await store(
     '4166676667666746',
@@ -147,7 +153,7 @@ t.test('with deduplication, an existing token of the new card is updated and ret
   t.equal((await ask('token get', { id: other.new_token!.id })).deduplicate_token, undefined)
 })
 
-t.test('the permission of the updater is enough, and the log names the caller', async (t) => {
+t.test('an update needs only the permission for the updater, and the log names the caller', async (t) => {
   const { ask, store, askAs, createApplication, app } = await open(t)
   const id = await store('4111111111111111', { containers: ['/pci/high/'] })
   const permissions = ['account-updater:real-time:invoke'] as const
@@ -177,7 +183,7 @@ t.test('the permission of the updater is enough, and the log names the caller', 
 })
 
 t.test(
-  'in no-reveal mode the response does not report a duplicate, because a duplicate would confirm a guess of the number',
+  'in no-reveal mode, an update does not report a duplicate, because a duplicate would confirm a guess of the number',
   async (t) => {
     const { store, app } = await open(t)
     const existing = await store('4166676667666746')
@@ -194,7 +200,7 @@ t.test(
   },
 )
 
-t.test('a job that was interrupted continues at its next row, and each row is processed once', async (t) => {
+t.test('an interrupted job continues at its next row, and each row is processed once', async (t) => {
   const { ask, store, app } = await open(t)
   const old = await store('4111111111111111')
   const { id } = await ask('updater job create')
@@ -225,17 +231,20 @@ t.test('a job that was interrupted continues at its next row, and each row is pr
   t.equal(await count(), 61, 'a job that has ended stays as it is')
 })
 
-t.test('the owner uploads a file once, and downloads only the result of a completed job', async (t) => {
-  const { ask, app } = await open(t)
-  const { id } = await ask('updater job create')
-  await t.rejects(ask('updater job download', { id }), { code: 'conflict' })
-  const large = 'a'.repeat(MAX_FILE_BYTES + 1)
-  await t.rejects(ask('updater job upload', { id, file: large }), { code: 'too_large' })
-  t.match(await ask('updater job upload', { id, file: '' }), { status: 'processing' })
-  await t.rejects(ask('updater job upload', { id, file: 'token\na\n' }), { code: 'conflict' })
-  await app.deliveries.settle()
-  t.match(await ask('updater job get', { id }), { status: 'failed', errors: ['File cannot be empty'] })
-  await t.rejects(ask('updater job download', { id }), { code: 'conflict' })
-  for (const operation of ['updater job upload', 'updater job download', 'updater job get'])
-    await t.rejects(ask(operation, { id: 'unknown', file: '' }), { code: /not_found|validation/ })
-})
+t.test(
+  'the owner can upload the file of a job once, and can download only the result of a completed job',
+  async (t) => {
+    const { ask, app } = await open(t)
+    const { id } = await ask('updater job create')
+    await t.rejects(ask('updater job download', { id }), { code: 'conflict' })
+    const large = 'a'.repeat(MAX_FILE_BYTES + 1)
+    await t.rejects(ask('updater job upload', { id, file: large }), { code: 'too_large' })
+    t.match(await ask('updater job upload', { id, file: '' }), { status: 'processing' })
+    await t.rejects(ask('updater job upload', { id, file: 'token\na\n' }), { code: 'conflict' })
+    await app.deliveries.settle()
+    t.match(await ask('updater job get', { id }), { status: 'failed', errors: ['File cannot be empty'] })
+    await t.rejects(ask('updater job download', { id }), { code: 'conflict' })
+    for (const operation of ['updater job upload', 'updater job download', 'updater job get'])
+      await t.rejects(ask(operation, { id: 'unknown', file: '' }), { code: /not_found|validation/ })
+  },
+)

@@ -1,4 +1,4 @@
-/** The work limit for the expressions of a request, and the turns that other requests get meanwhile. */
+/** The work limit for the expressions of a request, and the turns of the event loop for other requests. */
 import t from 'tap'
 import { Budget } from '../../src/domain/expression/budget.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -73,11 +73,12 @@ t.test('concurrent requests share the work limit of one turn of the event loop',
   }
   const all = Promise.all(Array.from({ length: 50 }, request))
   await eachTurn(all, () => stepsByTurn.push(0))
-  // The counter can count the steps of two turns of the event loop as those of one turn, so the limit is doubled.
+  // The counter can count the steps of two turns of the event loop as steps of one turn, so the test allows twice the
+  // limit.
   t.ok(Math.max(...stepsByTurn) <= 2 * 1_300_000, `${Math.max(...stepsByTurn)} steps`)
 })
 
-t.test('patches cannot give a token more values than one request may have', async (t) => {
+t.test('a patch is refused if the token would then have more values than one request may have', async (t) => {
   const members = (from: number) =>
     Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`${from + index}`, 0]))
   const { id } = (await ask('token create', { type: 'token', data: members(0) })) as { id: string }
@@ -88,7 +89,7 @@ t.test('patches cannot give a token more values than one request may have', asyn
   await ask('token update', { id, metadata: { a: 'b' } })
 })
 
-t.test('a usual request stays below the limit', async (t) => {
+t.test('the expressions of a usual request stay below the work limit', async (t) => {
   const usual = tokens(1000, "{{ data | reveal_last: 4 }} of {{ data | split: '-' | first }}")
   t.equal(((await ask('token tokenize', { payload: usual })) as unknown[]).length, 1000)
   const copies = Array.from({ length: 15 }, () => '{{ long }}')
@@ -97,7 +98,7 @@ t.test('a usual request stays below the limit', async (t) => {
   await t.resolves(ask('token create', { type: 'token', data: text, mask: '{{ data | reveal_last: 4 }}' }))
 })
 
-t.test('other requests can run between two tokens, and between two expressions', async (t) => {
+t.test('other requests can run between two tokens of a request, and between two expressions', async (t) => {
   const turnsDuring = async (work: Promise<unknown>) => {
     let turns = 0
     await eachTurn(work, () => turns++)
@@ -113,7 +114,7 @@ t.test('other requests can run between two tokens, and between two expressions',
   )
 })
 
-t.test('the cost of a list grows with the number of container sets, not with its square', async (t) => {
+t.test('the cost of a list of tokens grows linearly with the number of container sets', async (t) => {
   const rules = [
     { priority: 1, container: '/sets/', transform: 'mask' as const, permissions: ['token:read' as const] },
   ]

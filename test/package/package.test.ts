@@ -30,12 +30,15 @@ const place = mkdtempSync(join(tmpdir(), 'coffer-package-'))
 t.teardown(() => rmSync(place, { recursive: true, force: true }))
 
 /**
- * The compiler itself is run. Its launcher cannot load together with the module that tap adds to child processes of
- * Node.
+ * The test runs the program of the TypeScript compiler directly. The launcher of the compiler cannot load together with
+ * the module that tap adds to child processes of Node.
  */
 const PLATFORM = `${process.platform}-${process.arch}`
 const COMPILER = join(root, `node_modules/@typescript/typescript-${PLATFORM}/lib/tsc`)
-/** All files together have 13.6 MB, including the packages that Coffer needs. The limit leaves room for growth. */
+/**
+ * All files together have 13.6 MB, including the packages that Coffer needs. The limit allows for some growth of the
+ * package.
+ */
 const MAX_INSTALLED_BYTES = 13 * 1024 * 1024
 /** Matches messages of npm about its own configuration. */
 const ABOUT_NPM = /^npm (warn (Unknown|using|config)|notice)/
@@ -58,18 +61,18 @@ t.before(async () => {
   t.same(told, [], 'npm prints no warning and no output of a script')
 })
 
-t.test('the package contains its files, no keys and no broken links', async (t) => {
+t.test('the package contains all its files, no keys and no broken links', async (t) => {
   const installed = join(place, 'node_modules/coffer')
   const files = filesBelow(installed)
   for (const file of files) {
     t.notMatch(file, /(^|\/)(test|src)\/|\.map$|\.test\.|(?<!\.d)\.ts$/, file)
     const text = readFileSync(join(installed, file), 'latin1')
     t.notMatch(text, /sourceMappingURL=[^"'`]*\.map\b/, `${file} names no source map`)
-    // Links in README are left out, because the registry resolves them to the repository.
+    // The test skips links in README, because the registry resolves them to the repository.
     if (file.endsWith('.md') && file !== 'README.md')
       for (const [, link] of text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g))
         t.ok(existsSync(join(installed, file, '..', link!)), `${file}: ${link}`)
-    // README is left out, because it shows an example of a key.
+    // The test skips README, because README shows an example of a key.
     if (file !== 'README.md') t.notMatch(text, /\bkey_[1-9A-HJ-NP-Za-km-z]{22}\b/, `${file} has no API key`)
   }
   t.notOk(files.some((name) => name.endsWith('.key') || name.includes('vaults/')))
@@ -113,7 +116,7 @@ t.test(
   },
 )
 
-t.test('tools find the package through its package.json', async (t) => {
+t.test('a tool can find the package through its package.json', async (t) => {
   const script = "const path = require.resolve('coffer/package.json'); console.log(require(path).name)"
   t.equal((await run(process.execPath, ['-e', script], { cwd: place })).stdout, 'coffer\n')
 })
@@ -151,7 +154,7 @@ t.test('a server that npx started stops when npx is ended', async (t) => {
   while (await isUp()) await wait(50)
 })
 
-t.test('the installed command runs and finds its data files', async (t) => {
+t.test('the installed command coffer runs and finds its data files', async (t) => {
   const coffer = (words: string[], cwd = place) =>
     run(process.execPath, [join(place, 'node_modules/coffer/bin/coffer.js'), ...words], {
       cwd,
@@ -162,17 +165,17 @@ t.test('the installed command runs and finds its data files', async (t) => {
   t.match((await coffer(['formula', 'install', '--output', 'id'])).stdout, /^[0-9a-f-]{36}$/m)
 })
 
-t.test('eight workers of node:test, each with a fork, do not disturb each other', async (t) => {
+t.test('eight processes of node:test, each with its own fork, do not disturb each other', async (t) => {
   cpSync(join(root, 'fixtures/examples'), join(place, 'examples'), { recursive: true })
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const cwd = join(place, 'examples/node-test')
-  // The run ends on its own only if no handle is left open.
+  // The process of the run ends by itself only if no handle is left open.
   const { stdout } = await run(process.execPath, ['run.mjs'], { cwd, env })
   t.match(stdout, /^# pass 200$/m)
   t.match(stdout, /^# fail 0$/m)
 })
 
-t.test('eight workers of vitest, each with a fork, do not disturb each other', async (t) => {
+t.test('eight workers of vitest, each with its own fork, do not disturb each other', async (t) => {
   const installed = join(place, 'node_modules/vitest')
   const { NODE_V8_COVERAGE: _, ...env } = process.env
   const { stdout, stderr } = await run(process.execPath, [join(installed, 'vitest.mjs'), 'run'], {
@@ -207,7 +210,7 @@ createTest()('x', async ({ coffer }) => {
   t.match(stdout, 'Tests  1 passed')
 })
 
-t.test('a failing test prints the requests of its fork', async (t) => {
+t.test('a test that fails prints the requests to its fork', async (t) => {
   const cwd = join(place, 'examples/node-test')
   const suite = join(place, 'examples/suite.cjs')
   writeFileSync(

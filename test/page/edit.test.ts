@@ -4,7 +4,7 @@ import { applicationOutput } from '../../src/operations/application/application-
 import { editable } from '../../src/page/edit.js'
 
 t.test(
-  'the page sends an edited application with every attribute that it has read and that the update operation accepts',
+  'the dashboard sends an edited application with every attribute that it has read and that the update accepts',
   async (t) => {
     const read = Object.fromEntries(Object.keys(applicationOutput.properties).map((name) => [name, name]))
     const { properties = {} } = registry.operations.find(({ name }) => name === 'app update')!.input

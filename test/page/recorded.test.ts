@@ -2,7 +2,7 @@ import t from 'tap'
 import { markHidden, refill } from '../../src/page/recorded.js'
 
 t.test(
-  'hidden values of a recorded body are replaced by placeholders that the person must fill in',
+  'in a recorded body, hidden values are replaced by placeholders that the person must fill in',
   async (t) => {
     const table: [recorded: unknown, shown: unknown][] = [
       ['(16 characters)', '<16 characters>'],
@@ -21,7 +21,7 @@ t.test(
   },
 )
 
-t.test('a recorded body is completed with sample data of its type', async (t) => {
+t.test('sample data of its type completes a recorded body', async (t) => {
   const example = { mask: '{{ data | reveal_last: 4 }}' }
   const table: [recorded: unknown, completed: unknown][] = [
     [

@@ -1,4 +1,4 @@
-/** Replays every fixture case through several interfaces, each with a vault of its own, and compares their answers. */
+/** Replays every fixture case through several interfaces, each with a separate vault, and compares the answers. */
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { readCases } from '../../src/cli/commands/conform/read-cases.js'
@@ -10,17 +10,18 @@ import { normalize } from './normalize.js'
 
 const MAX_ASKED = 400
 const ASKED_EVERY_MS = 25
-/** The time at which every case starts. */
+/** The time on the clock of the vault at which every case starts. */
 const START = Date.parse('2030-01-15T12:00:00Z')
 
 /**
- * With `every`, replays only each n-th case. `COFFER_TEST_CASES=tokens` replays only the cases of the file tokens.json.
+ * With `every`, the function replays only each n-th case. With `COFFER_TEST_CASES=tokens`, the function replays only
+ * the cases of the file tokens.json.
  */
 export function compareInterfaces(
   interfaces: readonly ((clock: MovableClock) => Promise<Interface>)[],
   { every = 1 } = {},
 ): void {
-  // `npm run test:soak` uses slower engines, so it gets more time.
+  // The tests of `npm run test:soak` use slower engines, so they get more time.
   t.setTimeout(process.env.COFFER_TEST_LONG === '1' ? 7_200_000 : 500_000)
   const isWanted = ({ title }: Case, index: number) =>
     index % every === 0 && title.startsWith(process.env.COFFER_TEST_CASES ?? '')
@@ -46,7 +47,10 @@ export function compareInterfaces(
   }
 }
 
-/** Replays a case through one interface and checks every answer. Returns all answers after {@link normalize}. */
+/**
+ * Replays a case through one interface and checks every answer. The function returns all answers after {@link
+ * normalize}.
+ */
 async function replay(t: Test, target: Interface, clock: MovableClock, { steps }: Case, stub: string) {
   const saved = new Map<string, unknown>([['stub', stub]])
   const answers: Answer[] = []

@@ -1,8 +1,11 @@
-/** The server `$stub`. The cases call it through proxies. Its answer depends only on the path. */
+/**
+ * Starts the server that the cases name `$stub`. The cases call this server through proxies. The answer of the server
+ * depends only on the path.
+ */
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The hosts that every interface allows. No case calls any other host. */
+/** The host that every interface allows. No case calls any other host. */
 export const ALLOWED = '127.0.0.1'
 
 /** The response of `/account`. */
@@ -15,16 +18,16 @@ const ACCOUNT = {
   note: 'text',
 }
 
-/**
- * `/echo…` returns the request, `/status/402` has this status, `/redirect` redirects, `/card` has a number,
- * `/account` has more data, `/text` is no JSON, and `/bytes` is no text.
- */
-/** Properties that a case may add. */
+/** Returns the headers that a case may add to its request. */
 function pick({ connection, 'keep-alive': keepAlive, ...headers }: IncomingHttpHeaders) {
   const added = Object.entries(headers).filter(([name]) => name.startsWith('x-'))
   return { connection, keepAlive, ...Object.fromEntries(added) }
 }
 
+/**
+ * Starts the destination. `/echo…` returns the request, `/status/402` returns this status, `/redirect` redirects, `/card`
+ * returns a card number, `/account` returns more data, `/text` returns no JSON, and `/bytes` returns no text.
+ */
 export async function startDestination(): Promise<{ url: string; close(): void }> {
   const server = createServer(async (request, response) => {
     response.sendDate = false

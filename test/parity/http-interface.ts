@@ -1,5 +1,6 @@
 /**
- * HTTP as an interface: a function from a step to an answer. Every response is checked against the OpenAPI document.
+ * HTTP as an interface of the product: a function from a step of a case to an answer. This interface checks every
+ * response against the OpenAPI document.
  */
 
 import type { Answer } from '../../src/client/conform/cases.js'
@@ -21,7 +22,9 @@ import type { Interface, MovableClock, Request } from './interfaces.js'
 
 type Json = { proxy_error?: object } | null
 
-/** HTTP has no owner. In cases that need an owner, applications are used instead. */
+/**
+ * Over HTTP, no caller is the owner of the vault. If a case needs an owner, this interface uses applications instead.
+ */
 const OWNER = 'owner'
 const REVEALING_OWNER = 'owner,revealing'
 
@@ -39,7 +42,7 @@ type Send = (
   request: Pick<HttpRequest, 'method' | 'target' | 'headers'> & { body: string },
 ) => Promise<{ status: number; headers: HttpAnswer['headers']; body: string }>
 
-/** HTTP without sockets, with a vault in memory. */
+/** Opens the interface HTTP without sockets, with a vault in memory. */
 export async function openHttpInterface(clock: MovableClock): Promise<Interface> {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
   app.configureReactors({ allowNet: [ALLOWED] })
@@ -67,7 +70,7 @@ export async function openHttpInterface(clock: MovableClock): Promise<Interface>
   }
 }
 
-/** Sends a step as a request. Checks the response against the OpenAPI document. */
+/** Sends a step as a request. The function also checks the response against the OpenAPI document. */
 async function askHttp(
   send: Send,
   { operation, input, idempotencyKey }: Request,
@@ -94,7 +97,7 @@ async function askHttp(
   return { ...readAnswer(definition, answer), ...replay }
 }
 
-/** Sends `proxy call` over HTTP. The input has the key of a proxy, or a URL. */
+/** Sends `proxy call` over HTTP. The input must name the key of a proxy, or a URL. */
 async function callThrough(send: Send, input: Record<string, unknown>, key: string): Promise<Answer> {
   const { target, method = 'POST', path = '', headers = {}, body } = input as Record<string, string>
   const text = typeof body === 'string' || body === undefined ? (body ?? '') : JSON.stringify(body)
@@ -113,7 +116,7 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
   const result = answer.body === '' ? undefined : json === undefined ? answer.body : (json as Json)
   if (typeof result === 'object' && result?.proxy_error !== undefined)
     return { status: answer.status, body: result.proxy_error }
-  // Leaves out the headers that every response has.
+  // This removes the headers that every response has.
   const passed = Object.entries(answer.headers).filter(
     ([name]) => !/^(?:svc-trace-id|access-control-.*)$/.test(name),
   )
@@ -125,7 +128,7 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
   return { status: answer.status, body: { res } }
 }
 
-/** Returns a response of code without the headers that every response has. */
+/** Returns a response that code made, without the headers that every response has. */
 function readGiven({ status: statusCode, headers, body }: Awaited<ReturnType<Send>>): unknown {
   const ours = [
     'svc-trace-id',

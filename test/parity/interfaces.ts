@@ -1,4 +1,7 @@
-/** The interfaces of the product. Each is a function from a step to an answer. */
+/**
+ * The interfaces of the product, which must give equal answers. Each interface is a function from a step of a case to
+ * an answer.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +20,7 @@ import { type Outcome, runProcess } from '../cli/fake-process.js'
 import { openEphemeral } from '../support/ephemeral.js'
 import { ALLOWED } from './destination.js'
 
-/** A request for an operation. `key` is the API key of the caller. It is undefined for the owner. */
+/** A request for an operation. `key` is the API key of the caller, or undefined for the owner. */
 export interface Request {
   operation: string
   input: Record<string, unknown>
@@ -32,12 +35,12 @@ export interface Interface {
   close(): Promise<void>
 }
 
-/** The time in ms since the epoch. The cases change it. */
+/** The time of the clock in ms since the epoch. The steps of the cases change this time. */
 export interface MovableClock {
   now: number
 }
 
-/** `perform` itself, with a vault in memory. */
+/** Opens the interface that calls `perform` directly, with a vault in memory. */
 export async function openPerformInterface(clock: MovableClock): Promise<Interface> {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
   app.configureReactors({ allowNet: [ALLOWED] })
@@ -67,7 +70,7 @@ async function askPerform(
   }
 }
 
-/** The command line, with a vault in a directory of its own. */
+/** Opens the interface that runs commands, with a vault in a separate directory. */
 export async function openCommandInterface(clock: MovableClock): Promise<Interface> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-parity-'))
   const env = {
@@ -84,7 +87,7 @@ export async function openCommandInterface(clock: MovableClock): Promise<Interfa
     name: 'command line',
     ask: async ({ operation, input, key, reveal, idempotencyKey }) => {
       const definition = findOperation(operation)
-      // Only reads offer --reveal. The answer to a write is always masked.
+      // Only commands that read have the flag --reveal. The answer to a write is always masked.
       const mayReveal = definition.plaintext !== 'never' && definition.log?.operation === 'read'
       const flags = [...(reveal && mayReveal ? ['--reveal'] : []), '--yes', ...formatKey(idempotencyKey)]
       const { words, stdin } = formatCommand(definition, input, flags)
@@ -104,14 +107,14 @@ function formatCommand(
   input: Record<string, unknown>,
   more: readonly string[],
 ): { words: string[]; stdin: string } {
-  // A property that can be either a word or a part of the body is sent in the body, because the body can have any
+  // A property that can be either a word or a part of the body is sent in the body, because a body can express any
   // value.
   const inPath = definition.endpoint?.takesBody ? definition.endpoint?.parameters : undefined
   const parameters = inPath ?? definition.positionals
   const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
   const { command, flag } = definition.cli?.form ?? { command: definition.name, flag: undefined }
-  // The flag that selects a form of a command can have a value, which sets a property. Here the body already contains
-  // this property, so the flag is written without a value.
+  // The flag that selects a form of a command can have a value, which sets a property. In this case the body already
+  // contains the property, so the flag is written without a value.
   const isBare = flag !== undefined && (definition.endpoint?.takesBody || input.start === undefined)
   const name = [...command.split(' '), ...(isBare ? [`--${flag}`] : [])]
   const words = [...name, ...more, ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word]))]

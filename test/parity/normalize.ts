@@ -2,9 +2,9 @@
 import type { Answer } from '../../src/client/conform/cases.js'
 
 /**
- * Replaces all random and measured values, so that equivalent answers become equal. A value that the case saved is
- * replaced by its name. Other ids, keys and fingerprints are replaced by numbers in the order of their appearance.
- * All success statuses become equal, because `checkAnswer` has already checked them.
+ * Replaces all random and measured values, so that equivalent answers become equal. A value that the case has saved is
+ * replaced by the name of the saved value. Other ids, keys and fingerprints are replaced by numbers in the order of
+ * their appearance. All success statuses become equal, because `checkAnswer` has already checked the exact status.
  */
 export function normalize(answers: readonly Answer[], saved: ReadonlyMap<string, unknown>): unknown {
   const names = new Map<string, string>()
@@ -26,7 +26,7 @@ export function normalize(answers: readonly Answer[], saved: ReadonlyMap<string,
 function withoutReference({ status: answered, body, ...rest }: Answer): Answer {
   const status = answered !== 'done' && answered < 300 ? 'done' : answered
   if (typeof body !== 'object' || body === null || !('instance' in body)) return { status, body, ...rest }
-  // Over HTTP, errors of 3-D Secure have only the attributes of the service.
+  // Over HTTP, a 3-D Secure error has only the attributes that the service sends.
   if ('title' in body && String(body.title).startsWith('3DS Service')) {
     const { type: _, instance: __, ...told } = body as Record<string, unknown>
     return { status, body: told, ...rest }

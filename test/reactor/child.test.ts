@@ -23,7 +23,7 @@ const launchOf = (version: string, platform = 'linux', modulesDirectory?: string
     confinement: { wrapper },
   })
 
-t.test('each version of Node gets the flags that it supports', async (t) => {
+t.test('a child process gets the flags that its version of Node supports', async (t) => {
   for (const [version, flag, isGiven] of [
     ['20.19.0', '--experimental-permission', true],
     ['22.12.0', '--experimental-permission', true],
@@ -38,7 +38,7 @@ t.test('each version of Node gets the flags that it supports', async (t) => {
 })
 
 t.test(
-  'the guest may read only its own file and the bundles, and a shell, if there is one, limits its resources',
+  'the guest may read only its own file and the bundles, and a shell limits its resources if there is a shell',
   async (t) => {
     const { command, args } = launchOf('20.19.0', 'linux', undefined, ['unshare', '--net'])
     t.equal(command, '/bin/sh')
@@ -55,7 +55,7 @@ t.test(
 )
 
 t.test(
-  'a child process for asynchronous runs has more CPU time, and a child process for runs with large resources has more memory',
+  'a child for asynchronous runs has more CPU time, and a child for large resources has more memory',
   async (t) => {
     const argsOf = (factor: number, isAsync: boolean) =>
       describeLaunch({
@@ -70,7 +70,7 @@ t.test(
   },
 )
 
-t.test('if a message to a guest cannot be written, only this guest is ended', async (t) => {
+t.test('if a message to a guest process cannot be written, only this guest is ended', async (t) => {
   const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
   const guest = new GuestProcess({
     node,
@@ -78,7 +78,7 @@ t.test('if a message to a guest cannot be written, only this guest is ended', as
     size: guestSizeOf(DEFAULT_LIMITS, false),
     confinement: { wrapper: [] },
   })
-  // The JSON of this value would exceed the longest string that JavaScript allows.
+  // A BigInt has no JSON, so this message cannot be written.
   await guest.send({ kind: 'check', code: 1n as unknown as string })
   await guest.ended
   t.equal(await guest.ready, false)
@@ -98,25 +98,28 @@ t.test(
   },
 )
 
-t.test('messages are read as they were written, however the stream is split', async (_t) => {
-  const cut = fc.integer({ min: 1, max: 40 })
-  const cuts = fc.array(cut, { minLength: 1, maxLength: 20 })
-  await fc.assert(
-    fc.asyncProperty(fc.array(fc.jsonValue(), { maxLength: 6 }), cuts, async (messages, cuts) => {
-      const stream = Buffer.concat(messages.map((message) => encodeFrame(message)))
-      const reader = new FrameReader()
-      const found: unknown[] = []
-      for (let at = 0, turn = 0; at < stream.length; at += cuts[turn++ % cuts.length]!) {
-        reader.add(stream.subarray(at, at + cuts[turn % cuts.length]!))
-        for (let frame = reader.next(1_000_000); frame !== undefined; frame = reader.next(1_000_000))
-          found.push(JSON.parse(frame.toString()))
-      }
-      return JSON.stringify(found) === JSON.stringify(messages)
-    }),
-  )
-})
+t.test(
+  'messages of a guest process are read as they were written, however the stream is split',
+  async (_t) => {
+    const cut = fc.integer({ min: 1, max: 40 })
+    const cuts = fc.array(cut, { minLength: 1, maxLength: 20 })
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.jsonValue(), { maxLength: 6 }), cuts, async (messages, cuts) => {
+        const stream = Buffer.concat(messages.map((message) => encodeFrame(message)))
+        const reader = new FrameReader()
+        const found: unknown[] = []
+        for (let at = 0, turn = 0; at < stream.length; at += cuts[turn++ % cuts.length]!) {
+          reader.add(stream.subarray(at, at + cuts[turn % cuts.length]!))
+          for (let frame = reader.next(1_000_000); frame !== undefined; frame = reader.next(1_000_000))
+            found.push(JSON.parse(frame.toString()))
+        }
+        return JSON.stringify(found) === JSON.stringify(messages)
+      }),
+    )
+  },
+)
 
-t.test('a frame with an excessive length ends the stream before the frame is kept in memory', async (t) => {
+t.test('a frame with an excessive length ends the stream before the frame is held in memory', async (t) => {
   const reader = new FrameReader()
   reader.add(encodeFrame('short'))
   t.equal(reader.next(100)?.toString(), '"short"')
@@ -130,7 +133,7 @@ const plain = { maxBytes: 1000, maxBodyBytes: 0 }
 const transform = { maxBytes: 1000, maxBodyBytes: 3 }
 const read = (text: string, most = plain) => readGuestMessage(Buffer.from(text), most)
 
-t.test('a body follows its message if a message of this kind may have a body', async (t) => {
+t.test('a message of a guest has a body only if messages of its kind may have a body', async (t) => {
   const frame = encodeFrame({ kind: 'done' }, Buffer.from('\n{}')).subarray(4)
   t.same(readGuestMessage(frame, transform), { kind: 'done', body: Buffer.from('\n{}') })
   t.equal(readGuestMessage(frame, { maxBytes: 1000, maxBodyBytes: 2 }), undefined)
@@ -139,34 +142,40 @@ t.test('a body follows its message if a message of this kind may have a body', a
   t.equal(read(JSON.stringify({ kind: 'log', level: 'log', text: 'x'.repeat(1000) }), transform), undefined)
 })
 
-t.test('a message that is not JSON or does not have the shape of a known kind is refused', async (t) => {
-  const good = [
-    { kind: 'ready' },
-    { kind: 'idle' },
-    { kind: 'log', level: 'log', text: 'x' },
-    { kind: 'call', call: 1, name: 'tokens.create', args: '[]' },
-    { kind: 'done' },
-    { kind: 'done', raw: '1', tokenize: '2' },
-    { kind: 'done', failure: { kind: 'invalid', message: 'x', line: 1, column: 2 } },
-    {
-      kind: 'done',
-      failure: { kind: 'thrown', message: 'x', status: 400, errors: { a: ['b'] }, stack: 's' },
-    },
-  ]
-  for (const message of good) t.same(read(JSON.stringify(message)), message)
-  const bad = [
-    ...['', '{', 'null', '[]', '1', '{}', '{"kind":"constructor"}', '{"kind":"__proto__"}'],
-    '{"kind":"log","level":"log"}',
-    '{"kind":"call","call":"1","name":"a","args":"[]"}',
-    '{"kind":"done","raw":1}',
-    '{"kind":"done","body":"x"}',
-    '{"kind":"done","failure":{}}',
-    '{"kind":"done","failure":{"kind":"thrown","message":"x","errors":{"a":"b"}}}',
-  ]
-  for (const text of bad) t.equal(read(text), undefined, text)
-})
+t.test(
+  'a message of a guest that is not JSON or does not have the shape of a known kind is refused',
+  async (t) => {
+    const good = [
+      { kind: 'ready' },
+      { kind: 'idle' },
+      { kind: 'log', level: 'log', text: 'x' },
+      { kind: 'call', call: 1, name: 'tokens.create', args: '[]' },
+      { kind: 'done' },
+      { kind: 'done', raw: '1', tokenize: '2' },
+      { kind: 'done', failure: { kind: 'invalid', message: 'x', line: 1, column: 2 } },
+      {
+        kind: 'done',
+        failure: { kind: 'thrown', message: 'x', status: 400, errors: { a: ['b'] }, stack: 's' },
+      },
+    ]
+    for (const message of good) t.same(read(JSON.stringify(message)), message)
+    const bad = [
+      ...['', '{', 'null', '[]', '1', '{}', '{"kind":"constructor"}', '{"kind":"__proto__"}'],
+      '{"kind":"log","level":"log"}',
+      '{"kind":"call","call":"1","name":"a","args":"[]"}',
+      '{"kind":"done","raw":1}',
+      '{"kind":"done","body":"x"}',
+      '{"kind":"done","failure":{}}',
+      '{"kind":"done","failure":{"kind":"thrown","message":"x","errors":{"a":"b"}}}',
+    ]
+    for (const text of bad) t.equal(read(text), undefined, text)
+  },
+)
 
-/** Runs in the guest's own script, where the guest's variables are visible. Writes what it finds to standard error. */
+/**
+ * This code runs in the script of the guest process, where it can use the variables of the script. The code writes its
+ * findings to standard error.
+ */
 const PROBE = `
 const kept = { process, evaluate: globalThis.eval, Function: globalThis.Function, writeSync: fromNode$('node:fs').writeSync }
 START
@@ -204,20 +213,21 @@ type Found = Record<
 >
 
 t.test(
-  'code that has escaped from its realm finds only the globals of the language, can import no module and has no open handle',
+  'code that escaped from its realm finds only globals of the language, no modules and no open handles',
   (t) => {
     const program = readFileSync(findGuestFile(), 'utf8')
     const starts = program.match(/[\w$]+\(process\);/g) ?? []
     t.equal(starts.length, 1, 'the source has one place where the guest starts')
     const probe = JSON.stringify(PROBE.replace('START', () => starts[0]!)).slice(1, -1)
     const file = join(t.testdir({ 'guest.mjs': program.replace(starts[0]!, () => probe) }), 'guest.mjs')
-    // A tool that watches child processes may set options for Node in their environment. `env` removes these options.
+    // A tool that watches child processes may set options for Node in their environment. The command `env -i` removes
+    // these options.
     const words = ['-i', process.execPath, '--no-warnings', file]
     const { stderr, stdout, status } = spawnSync('/usr/bin/env', words, { input: '', encoding: 'utf8' })
     t.match(stdout, /"kind":"ready"/, stderr.slice(0, 500))
     t.equal(status, 0)
     const found = JSON.parse(stderr) as Found
-    // The globals of ECMA-262, edition 16, without the globals that the second wall removes.
+    // The globals that ECMA-262, edition 16, defines, without the globals that the second wall removes.
     const language =
       `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
     Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number

@@ -12,7 +12,7 @@ const confinement = await confineThisNode()
 const pool = createReactorPool({ confinement })
 t.teardown(() => pool.close())
 
-/** Runs `body` in the realm and returns its result. */
+/** Runs `body` as reactor code in the realm and returns its result. */
 async function evaluate(body: string, { used = pool, ...more } = {}): Promise<unknown> {
   const { outcome } = await used.run({
     ...{ tenant: 1, reactor: 'r', args: {}, configuration: {}, client: null, ...more },
@@ -212,9 +212,9 @@ const ALIKE = [
   ...FORMS,
 ]
 
-t.test('modules and globals give the same results as in Node', async (t) => {
+t.test('modules and globals of reactor code give the same results as in Node', async (t) => {
   const works = ALIKE.map((text) => `() => (${text})`).join(',\n')
-  // One after the other, because some wait for timers.
+  // The expressions run one after another, because some of them wait for timers.
   const list = `(async () => { const found = []; for (const work of [${works}]) try { found.push(JSON.stringify(await work() ?? null)) } catch (e) { found.push('threw ' + e.message) } return found })()`
   const program = new Function('require', `'use strict'; ${TOOLS}; return ${list}`)
   const expected = (await program(createRequire(import.meta.url))) as unknown[]
@@ -223,7 +223,7 @@ t.test('modules and globals give the same results as in Node', async (t) => {
   for (const [at, text] of ALIKE.entries()) t.equal(found[at], expected[at], text.slice(0, 120))
 })
 
-/** A server that answers with what it got. */
+/** Starts a server that answers with the request that it got. */
 async function serveEcho(t: Test) {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -255,7 +255,7 @@ const HTTP_TOOLS = `
   const answer = (request) => new Promise((resolve, reject) => { request.on('error', reject); request.on('response', resolve) })
   const failure = (request) => new Promise((resolve) => { request.on('error', (error) => resolve(error.code ?? error.message)); request.on('response', () => resolve('answered')) })`
 
-t.test('http sends requests over the fetch of the run', async (t) => {
+t.test('the module http sends its requests with the fetch of the run', async (t) => {
   const { port, used } = await serveEcho(t)
   const ask = (body: string) => evaluate(`${HTTP_TOOLS}; const port = ${port}; ${body}`, { used })
   t.match(
@@ -312,7 +312,7 @@ t.test('http sends requests over the fetch of the run', async (t) => {
 })
 
 t.test(
-  'http reaches only hosts that fetch reaches, and refuses requests that fetch cannot make',
+  'the module http reaches only hosts that fetch reaches, and refuses requests that fetch cannot make',
   async (t) => {
     const { port, used } = await serveEcho(t)
     const ask = (body: string) => evaluate(`${HTTP_TOOLS}; const port = ${port}; ${body}`, { used })
@@ -358,7 +358,7 @@ t.test(
   },
 )
 
-t.test('http never reaches the server itself', async (t) => {
+t.test('the module http never reaches the server itself', async (t) => {
   const { port } = await serveEcho(t)
   const used = createReactorPool({ confinement, allowNet: ['localhost'], ownPorts: new Set([port]) })
   t.teardown(() => used.close())
@@ -369,7 +369,7 @@ t.test('http never reaches the server itself', async (t) => {
   t.match(found, /fetch failed/)
 })
 
-t.test('the code sees the version of Node that its image promises', async (t) => {
+t.test('reactor code sees the version of Node that its image promises', async (t) => {
   const body = 'return [process.version, process.versions.node]'
   for (const [image, major] of [
     [undefined, '16'],
@@ -383,34 +383,37 @@ t.test('the code sees the version of Node that its image promises', async (t) =>
   }
 })
 
-t.test('the global process reveals nothing about the machine and cannot change the machine', async (t) => {
-  t.same(
-    await evaluate(
-      'return [process.env, process.cwd(), process.pid, process.argv, __filename, __dirname, require("os").hostname(), require("os").cpus(), require("os").networkInterfaces(), process.stdin]',
-    ),
-    [{}, '/', 1, ['/usr/local/bin/node', '/reactor.js'], '/reactor.js', '/', 'localhost', [], {}, null],
-  )
-  for (const name of ['exit', 'abort', 'kill', 'chdir', 'binding', 'dlopen'])
-    t.match(await evaluate(`process.${name}('fs')`), {
-      failed: `process.${name} is not available to reactor code`,
-    })
-  t.same(
-    await evaluate(
-      'process.stdout.write("a\\n"); process.emitWarning("b"); process.env.A = "c"; return process.env.A',
-    ),
-    'c',
-  )
-  t.same(
-    await evaluate('process = { env: { B: 1 } }; return [process.env.B, typeof require("process").cwd]'),
-    [1, 'function'],
-  )
-  const steps = await evaluate(
-    'return Array.from({ length: 1000 }, () => (performance.now() * 10) % 1 < 1e-6 || (performance.now() * 10) % 1 > 1 - 1e-6).every(Boolean)',
-  )
-  t.same(steps, true, 'the clock has steps of 0.1 ms')
-})
+t.test(
+  'in reactor code, the global process reveals nothing about the machine and cannot change the machine',
+  async (t) => {
+    t.same(
+      await evaluate(
+        'return [process.env, process.cwd(), process.pid, process.argv, __filename, __dirname, require("os").hostname(), require("os").cpus(), require("os").networkInterfaces(), process.stdin]',
+      ),
+      [{}, '/', 1, ['/usr/local/bin/node', '/reactor.js'], '/reactor.js', '/', 'localhost', [], {}, null],
+    )
+    for (const name of ['exit', 'abort', 'kill', 'chdir', 'binding', 'dlopen'])
+      t.match(await evaluate(`process.${name}('fs')`), {
+        failed: `process.${name} is not available to reactor code`,
+      })
+    t.same(
+      await evaluate(
+        'process.stdout.write("a\\n"); process.emitWarning("b"); process.env.A = "c"; return process.env.A',
+      ),
+      'c',
+    )
+    t.same(
+      await evaluate('process = { env: { B: 1 } }; return [process.env.B, typeof require("process").cwd]'),
+      [1, 'function'],
+    )
+    const steps = await evaluate(
+      'return Array.from({ length: 1000 }, () => (performance.now() * 10) % 1 < 1e-6 || (performance.now() * 10) % 1 > 1 - 1e-6).every(Boolean)',
+    )
+    t.same(steps, true, 'the clock has steps of 0.1 ms')
+  },
+)
 
-t.test('a module of Node without a facade cannot be required', async (t) => {
+t.test('reactor code cannot require a module of Node that has no facade', async (t) => {
   const names =
     'fs net tls dns dgram http2 child_process worker_threads cluster vm v8 module inspector repl tty fs/promises dns/promises sqlite wasi diagnostics_channel readline'
   const spelled = names
@@ -432,7 +435,7 @@ t.test('a module of Node without a facade cannot be required', async (t) => {
     )
 })
 
-t.test('zlib accepts and returns at most 8 MiB', async (t) => {
+t.test('the module zlib accepts and returns at most 8 MiB', async (t) => {
   const bomb =
     'const z = require("zlib"); const part = z.gzipSync(Buffer.alloc(8 << 20)); const bomb = Buffer.concat([part, part]);'
   t.same(await evaluate(`${bomb} return z.gunzipSync(part).length`), 8 << 20)
@@ -459,7 +462,7 @@ t.test('zlib accepts and returns at most 8 MiB', async (t) => {
   )
 })
 
-t.test('names, values and types cannot add parts or headers to a form', async (t) => {
+t.test('names, values and types of form fields cannot add other fields or headers to a form', async (t) => {
   const names = ['a\r\nX: y', 'a"; filename="b', '--', 'a\r\n\r\n--x']
   const parts = await evaluate(`const form = new FormData()
     for (const name of ${JSON.stringify(names)}) { form.append(name, name); form.append(name, new Blob([name], { type: 'text/plain\\r\\nX: y' }), name) }

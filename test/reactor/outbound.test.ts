@@ -32,7 +32,7 @@ async function start(t: Test, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** Starts a server. For each connection it calls `talk` once a request has started. */
+/** Starts a server. For each connection, the server calls `talk` once a request has started. */
 const listen = (t: Test, talk: (socket: Socket) => void) =>
   start(
     t,
@@ -61,7 +61,7 @@ const send = async (to: HttpOutbound, url: string, sent = () => {}) =>
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi'
 const NO_CONTENT = 'HTTP/1.1 204 No Content\r\n\r\n'
 
-t.test('an entry of the list names a host, with a single port or with all ports', async (t) => {
+t.test('an entry of --allow-net names a host, with a single port or with all ports', async (t) => {
   const entries = ['api.example.com:443', 'Any.Example.com.', '[::1]:8080', '10.0.0.1', '2001:db8::1']
   const list = createAllowList(entries)
   const mayReach = (at: string) => {
@@ -89,7 +89,7 @@ t.test('an entry of the list names a host, with a single port or with all ports'
     t.throws(() => createAllowList([entry]), { code: 'usage' }, entry)
 })
 
-t.test('an address that is not public unicast counts as private, in every spelling', async (t) => {
+t.test('an IP address that is not public unicast counts as private, in every spelling', async (t) => {
   const special = `0.0.0.0 10.1.2.3 100.64.0.1 127.0.0.1 169.254.169.254 172.16.0.1 172.31.255.255 192.168.1.1
     198.18.0.1 224.0.0.1 255.255.255.255 :: ::1 ::ffff:127.0.0.1 ::ffff:7f00:1 ::127.0.0.1 64:ff9b::7f00:1 fc00::1
     fd12::1 fe80::1 ff02::1 2001:db8::1 2002:7f00:1:: nonsense`
@@ -128,31 +128,28 @@ t.test('a host is called only if both its name and its address are allowed', asy
   await t.rejects(send(nowhere, 'http://x.example'), { code: 'bad_gateway' })
 })
 
-t.test(
-  'for each connection a name is resolved once, and the connection goes to the address that was checked',
-  async (t) => {
-    const port = await listen(t, (socket) => socket.write(NO_CONTENT))
-    const answers: LookupAddress[][] = [[LOOPBACK], [{ address: '10.0.0.1', family: 4 }]]
-    const url = `http://moving.example:${port}`
-    const allowNet = ['moving.example', '127.0.0.1']
-    const moving = outbound(t, { resolve: async () => answers.shift() ?? [], allowNet })
-    const both = await Promise.allSettled([send(moving, url), send(moving, url)])
-    t.match(both, [{ value: { status: 204 } }, { reason: { code: 'forbidden', message: /private/ } }])
-    t.equal(answers.length, 0)
-    const ownPorts = new Set<number>()
-    const begun = outbound(t, { resolve, allowNet, ownPorts })
-    t.equal((await send(begun, url)).status, 204)
-    ownPorts.add(port)
-    const itself = { code: 'forbidden', message: /itself/ }
-    await t.rejects(
-      send(begun, url),
-      itself,
-      'a port that the server itself now uses is refused, even on a connection that is still open',
-    )
-  },
-)
+t.test('each connection resolves a host name once, and goes to the address that was checked', async (t) => {
+  const port = await listen(t, (socket) => socket.write(NO_CONTENT))
+  const answers: LookupAddress[][] = [[LOOPBACK], [{ address: '10.0.0.1', family: 4 }]]
+  const url = `http://moving.example:${port}`
+  const allowNet = ['moving.example', '127.0.0.1']
+  const moving = outbound(t, { resolve: async () => answers.shift() ?? [], allowNet })
+  const both = await Promise.allSettled([send(moving, url), send(moving, url)])
+  t.match(both, [{ value: { status: 204 } }, { reason: { code: 'forbidden', message: /private/ } }])
+  t.equal(answers.length, 0)
+  const ownPorts = new Set<number>()
+  const begun = outbound(t, { resolve, allowNet, ownPorts })
+  t.equal((await send(begun, url)).status, 204)
+  ownPorts.add(port)
+  const itself = { code: 'forbidden', message: /itself/ }
+  await t.rejects(
+    send(begun, url),
+    itself,
+    'a port that the server itself now uses is refused, even on a connection that is still open',
+  )
+})
 
-t.test('if an address refuses connections, the next address is called', async (t) => {
+t.test('if an address of a host refuses connections, the next address of the host is called', async (t) => {
   const port = await listen(t, (socket) => socket.end(NO_CONTENT))
   const sent: string[] = []
   const addresses: LookupAddress[] = [{ address: '::1', family: 6 }, LOOPBACK]
@@ -161,7 +158,7 @@ t.test('if an address refuses connections, the next address is called', async (t
   t.same(sent, ['once'])
 })
 
-t.test('the error for a destination that answers too late or cannot be reached says so', async (t) => {
+t.test('the error says whether a destination answers too late or cannot be reached', async (t) => {
   const open = (port: number) => outbound(t, { allowNet: [`127.0.0.1:${port}`], waitMs: 300 })
   for (const text of ['', 'HTTP/1.1 200 OK\r\nx: ']) {
     const sent: string[] = []
@@ -175,7 +172,7 @@ t.test('the error for a destination that answers too late or cannot be reached s
   await t.rejects(send(open(1), 'http://127.0.0.1:1', unsent), refused)
 })
 
-t.test('a body that stops, that is too slow or that is too large is refused', async (t) => {
+t.test('a response is refused if its body stops, is too slow or is too large', async (t) => {
   const begin = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n'
   const stops = await listen(t, (socket) => socket.write(`${begin}x`))
   const drips = await listen(t, (socket) => {
@@ -195,29 +192,32 @@ t.test('a body that stops, that is too slow or that is too large is refused', as
   t.equal((await (await send(wide, `http://127.0.0.1:${large}`)).collect(1_000_000)).length, 1_000_000)
 })
 
-t.test('the name in a certificate is verified, also if authorities were added', async (t) => {
-  const server = createHttpsServer({ cert, key }, (_, response) => response.end('secure'))
-  const port = await start(t, server)
-  const options = { allowNet: ['localhost', 'other.example', `127.0.0.1:${port}`], resolve }
-  const call = (host: string, more = {}) =>
-    send(outbound(t, { ...options, ...more }), `https://${host}:${port}`)
-  const { NODE_TLS_REJECT_UNAUTHORIZED: kept } = process.env
-  t.teardown(() => {
-    if (kept === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
-  })
-  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
-  await t.rejects(
-    call('localhost'),
-    { code: 'bad_gateway' },
-    'the certificate is refused, whatever the environment says',
-  )
-  const answer = await call('localhost', { ca: cert })
-  t.equal(Buffer.from(await answer.collect(10)).toString(), 'secure')
-  await t.rejects(call('other.example', { ca: cert }), { code: 'bad_gateway' }, 'another name')
-})
+t.test(
+  'the host name in a certificate is verified, even if the user added certificate authorities',
+  async (t) => {
+    const server = createHttpsServer({ cert, key }, (_, response) => response.end('secure'))
+    const port = await start(t, server)
+    const options = { allowNet: ['localhost', 'other.example', `127.0.0.1:${port}`], resolve }
+    const call = (host: string, more = {}) =>
+      send(outbound(t, { ...options, ...more }), `https://${host}:${port}`)
+    const { NODE_TLS_REJECT_UNAUTHORIZED: kept } = process.env
+    t.teardown(() => {
+      if (kept === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
+    })
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+    await t.rejects(
+      call('localhost'),
+      { code: 'bad_gateway' },
+      'the certificate is refused, whatever the environment says',
+    )
+    const answer = await call('localhost', { ca: cert })
+    t.equal(Buffer.from(await answer.collect(10)).toString(), 'secure')
+    await t.rejects(call('other.example', { ca: cert }), { code: 'bad_gateway' }, 'another name')
+  },
+)
 
 type Fetched = Partial<FetchRequest>
-/** Fetches as reactor code does, until the run ends. */
+/** Calls `fetch` as reactor code does, until the run ends. */
 const fetchFrom =
   (t: Test, allowNet = ['localhost'], options: Partial<OutboundOptions> = { resolve }) =>
   (url: string, more: Fetched = {}, left: (listener: () => void) => void = () => undefined) =>
@@ -242,16 +242,19 @@ t.test('fetch sends a request as the code describes it, without headers of the c
   t.match(JSON.parse(text(answer.body)), { method: 'POST', url: '/a?b=c', body: 'hallo', headers })
 })
 
-t.test('fetch refuses a host that is not on the list before it resolves the name', async (t) => {
-  const resolve = async () => t.fail('resolved') as never
-  const fetch = fetchFrom(t, ['api.example.com:443'], { resolve })
-  const hosts = 'http://api.example.com/ https://api.example.com:444/ https://api.example.com@evil.com/'
-  for (const url of hosts.split(' ')) await t.rejects(fetch(url), { code: 'forbidden' }, url)
-  for (const url of ['file:///etc/passwd', 'ftp://api.example.com/', 'nonsense', ''])
-    await t.rejects(fetch(url), { code: 'validation' }, url)
-})
+t.test(
+  'fetch refuses a host that is not on the list of allowed hosts before it resolves the name',
+  async (t) => {
+    const resolve = async () => t.fail('resolved') as never
+    const fetch = fetchFrom(t, ['api.example.com:443'], { resolve })
+    const hosts = 'http://api.example.com/ https://api.example.com:444/ https://api.example.com@evil.com/'
+    for (const url of hosts.split(' ')) await t.rejects(fetch(url), { code: 'forbidden' }, url)
+    for (const url of ['file:///etc/passwd', 'ftp://api.example.com/', 'nonsense', ''])
+      await t.rejects(fetch(url), { code: 'validation' }, url)
+  },
+)
 
-t.test('fetch follows at most five redirects, and only to hosts on the list', async (t) => {
+t.test('fetch follows at most five redirects, and only to hosts on the list of allowed hosts', async (t) => {
   const other = await serve(t, (request, response) => response.end(JSON.stringify(request)))
   let asked = 0
   const port = await serve(t, ({ url }, response) => {
@@ -284,7 +287,7 @@ t.test('fetch follows at most five redirects, and only to hosts on the list', as
 })
 
 t.test(
-  'a name that resolves to this machine, and a redirect, do not reach the server of the run',
+  'a host name that resolves to this machine, and a redirect, do not reach the server of the run',
   async (t) => {
     const port = await serve(t, (_, response) => response.end('over a socket'))
     const elsewhere = await serve(t, (_, response) =>
@@ -325,7 +328,7 @@ t.test('the bodies and responses of fetch have a size limit', async (t) => {
   await t.rejects(fetch(`http://localhost:${port}/`, { method: 'POST', body }), { code: 'too_large' })
 })
 
-t.test('the end of a run ends its requests', async (t) => {
+t.test('when a run ends, the requests of the run end too', async (t) => {
   let end: () => void = () => undefined
   let closed: Promise<unknown> | undefined
   const port = await listen(t, (socket) => {

@@ -1,4 +1,4 @@
-/** A package of the registry that was made for Node works in reactor code: axios, with its adapter for `http`. */
+/** Axios, a package of the registry for Node, works in reactor code with its adapter for `http`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

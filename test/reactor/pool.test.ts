@@ -24,7 +24,7 @@ class HandClock implements PoolClock {
     this.#works.set(key, { atMs: this.#nowMs + delayMs, work })
     return () => this.#works.delete(key)
   }
-  /** Runs all timers that are due within `byMs`, in order. */
+  /** Runs all timers that are due within the next `byMs` milliseconds, in order. */
   async turn(byMs: number): Promise<void> {
     const endMs = this.#nowMs + byMs
     for (;;) {
@@ -41,7 +41,7 @@ class HandClock implements PoolClock {
   }
 }
 
-/** A fake guest that sends the messages that the test gives it. */
+/** A fake guest that sends the messages that the test gives to it. */
 class FakeGuest implements Guest {
   messageLimits = { maxBytes: 0, maxBodyBytes: 0 }
   readonly wrapperPid = 0
@@ -137,7 +137,7 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
   )
   const run = (reactor: string, more: Partial<Invocation> = {}): Promise<ReactorRun> =>
     pool.run({ tenant: 1, reactor, code: 'code', args: {}, configuration: {}, client: null, ...more })
-  /** Starts a run that the child with this number answers. */
+  /** Starts a run, answers it by the child with the number `at`, and returns its result. */
   const complete = async (at: number, reactor: string, more: Partial<Invocation> = {}, raw?: unknown) => {
     const running = run(reactor, more)
     await settle()
@@ -150,21 +150,24 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
   return { clock, guests, sizes, memory, pool, run, complete, killed }
 }
 
-t.test('no child serves two reactors, tenants, applications, callers or sessions', async (t) => {
-  const { guests, complete, run } = setUp()
-  const caller = 'application/x'
-  const sessions = ['1', '2'].map((session) => ({ caller, session }))
-  const others = [{ tenant: 2 }, { rights: 'x' }, { caller }, ...sessions]
-  await complete(0, 'a')
-  const runs = [run('b'), ...others.map((other) => run('a', other))]
-  await settle()
-  t.equal(guests.length, 7)
-  for (const guest of guests) t.equal(guest.sent.length, 1)
-  for (const guest of guests.slice(1)) guest.answer()
-  await Promise.all(runs)
-})
+t.test(
+  'a child process does not serve two reactors, tenants, applications, callers or sessions',
+  async (t) => {
+    const { guests, complete, run } = setUp()
+    const caller = 'application/x'
+    const sessions = ['1', '2'].map((session) => ({ caller, session }))
+    const others = [{ tenant: 2 }, { rights: 'x' }, { caller }, ...sessions]
+    await complete(0, 'a')
+    const runs = [run('b'), ...others.map((other) => run('a', other))]
+    await settle()
+    t.equal(guests.length, 7)
+    for (const guest of guests) t.equal(guest.sent.length, 1)
+    for (const guest of guests.slice(1)) guest.answer()
+    await Promise.all(runs)
+  },
+)
 
-t.test('runs with different limits of memory or time do not share a child', async (t) => {
+t.test('runs with different limits of memory or time do not share a child process', async (t) => {
   const { guests, sizes, killed, complete } = setUp({ spares: 1 })
   await complete(0, 'a')
   await complete(1, 'a', { memoryFactor: 4 })
@@ -172,7 +175,7 @@ t.test('runs with different limits of memory or time do not share a child', asyn
   t.same(sizes, [
     { memoryMiB: 128, busyMs: 30_000, longestMs: 30_000 },
     { memoryMiB: 512, busyMs: 30_000, longestMs: 30_000 },
-    // The limits of the spare child, which is started before a run needs it.
+    // These are the limits of the spare child, which is started before a run needs it.
     { memoryMiB: 128, busyMs: 30_000, longestMs: 30_000 },
     { memoryMiB: 128, busyMs: 30_000, longestMs: 900_000 },
   ])
@@ -185,7 +188,7 @@ t.test('runs with different limits of memory or time do not share a child', asyn
 })
 
 t.test(
-  'a run asks whether it may start when its child is ready, and a refused run sends the child nothing',
+  'a run asks whether it may start when its child is ready, and a refused run sends nothing to the child',
   async (t) => {
     const { guests, killed, run, complete } = setUp()
     const refused = new Error('not any more')
@@ -211,7 +214,7 @@ t.test(
 )
 
 t.test(
-  'an idle child that is kept for one caller makes room for another caller of the reactor',
+  'an idle child that is kept for one caller is ended if another caller of the reactor needs room',
   async (t) => {
     const { killed, complete } = setUp({ maxPerReactor: 2 })
     for (const [at, caller] of ['x', 'y', 'z'].entries())
@@ -220,9 +223,9 @@ t.test(
   },
 )
 
-t.test('a child whose memory has grown since it loaded its code serves no further run', async (t) => {
-  // The memory of a child can grow by 16 MiB, plus three times the memory that loading the code took. This second
-  // part is at most 64 MiB.
+t.test('a child whose memory has grown since it loaded its code is not used for another run', async (t) => {
+  // The memory of a child can grow by 16 MiB, plus three times the memory that loading the code took. The limit of
+  // three times the memory for loading is at most 64 MiB.
   for (const [loadingMiB, mostMiB] of [
     [0, 16],
     [10, 46],
@@ -243,7 +246,7 @@ t.test('a child whose memory has grown since it loaded its code serves no furthe
   }
 })
 
-t.test('a child that has not loaded its code may grow by 16 MiB', async (t) => {
+t.test('the memory of a child that has not yet loaded its code may grow by 16 MiB', async (t) => {
   const { guests, memory, run, killed } = setUp()
   for (const [at, grownMiB] of [0, 10, 16, 17].entries()) {
     const next = run('a')
@@ -269,7 +272,7 @@ t.test('a child that runs an old version of a reactor is ended after its run', a
 })
 
 t.test(
-  'depending on the settings, a child is ended after an idle time, after a number of runs, or after each run',
+  'a setting decides whether a child ends after an idle time, after a number of runs, or after each run',
   async (t) => {
     const { clock, guests, complete } = setUp({ warmMs: 60_000, maxRuns: 2 })
     await complete(0, 'a')
@@ -286,7 +289,7 @@ t.test(
   },
 )
 
-/** Sets up a queue of runs that hang. Reports which runs were started. */
+/** Sets up a pool whose runs hang and wait in a queue. The result reports which runs were started. */
 function setUpLine(settings: Partial<PoolSettings>) {
   const set = setUp({ maxPerReactor: 99, ...settings })
   const ended: string[] = []
@@ -323,7 +326,7 @@ t.test(
   },
 )
 
-t.test('a single caller never gets all children, and other callers get one at once', async (t) => {
+t.test('a single caller never gets all children, so another caller gets a child at once', async (t) => {
   for (const maxChildren of [1, 2, 3, 8]) {
     const line = setUpLine({ maxChildren, reservedChildren: 2 })
     for (let at = 0; at < 20; at++) await line.ask('A', `A${at}`)
@@ -359,7 +362,7 @@ t.test(
 )
 
 t.test(
-  'the number of waiting runs of each caller is limited, so there is room for other callers',
+  'each caller can have only a limited number of waiting runs, so there is room for other callers',
   async (t) => {
     const line = setUpLine({ maxChildren: 1, reservedChildren: 0, maxWaitingOfCaller: 3, maxWaiting: 5 })
     for (let at = 0; at < 5; at++) await line.ask('A', `A${at}`)
@@ -373,7 +376,7 @@ t.test(
 )
 
 t.test(
-  'if room is needed, an idle child of the same caller is ended first, and then an idle child of another caller',
+  'if the pool needs room, it first ends an idle child of the same caller, and then one of another caller',
   async (t) => {
     const line = setUpLine({ maxChildren: 1, reservedChildren: 1 })
     for (const name of ['B', 'A']) {
@@ -389,7 +392,7 @@ t.test(
   },
 )
 
-t.test('a reactor has no more children than its share', async (t) => {
+t.test('a reactor has at most its share of the children', async (t) => {
   const { guests, run } = setUp({ maxChildren: 4, maxPerReactor: 2 })
   const runs = [run('a'), run('a'), run('a'), run('b')]
   await settle()
@@ -403,7 +406,7 @@ t.test('a reactor has no more children than its share', async (t) => {
 })
 
 t.test(
-  'a child that exceeds its limits of output or calls, or that ends, is killed, and its run fails with the reason',
+  'a child that exceeds its limits of output or calls, or ends early, is killed, and its run fails with the reason',
   async (t) => {
     const limits = { ...DEFAULT_SETTINGS.limits, logBytes: 300, calls: 2, callBytes: 100 }
     const call = (args = '[]'): GuestMessage => ({ kind: 'call', call: 1, name: 'tokenize', args })
@@ -427,7 +430,7 @@ t.test(
   },
 )
 
-t.test('a caller with several long runs gets a lower priority if other callers are waiting', async (t) => {
+t.test('a caller with several long runs gets a lower priority while other callers wait', async (t) => {
   const line = setUpLine({})
   await line.ask('A', 'A0')
   await line.ask('C', 'C0')
@@ -441,7 +444,7 @@ t.test('a caller with several long runs gets a lower priority if other callers a
   await line.pool.close()
 })
 
-t.test('a run just below its limits succeeds', async (t) => {
+t.test('a run that stays just below its limits succeeds', async (t) => {
   const limits = { ...DEFAULT_SETTINGS.limits, timeMs: 500, logBytes: 300, calls: 2 }
   const set = setUp({ limits })
   const run = set.run('a', { client: async () => ({}) })
@@ -460,7 +463,7 @@ t.test('a run just below its limits succeeds', async (t) => {
   })
 })
 
-t.test('at most four calls are performed at once, and a refused call gets a problem document', async (t) => {
+t.test('a run performs at most four calls at once, and a refused call gets a problem document', async (t) => {
   const { guests, run } = setUp()
   const open: (() => void)[] = []
   const client = (name: string) =>
@@ -491,7 +494,7 @@ t.test('at most four calls are performed at once, and a refused call gets a prob
 })
 
 t.test(
-  'an asynchronous run has its own time limit, and waits longer for a child than other runs',
+  'an asynchronous run has its own time limit, and may wait longer for a child than other runs',
   async (t) => {
     const limits = { ...DEFAULT_SETTINGS.limits, timeMs: 500, asyncTimeMs: 2_000 }
     const { clock, guests, run } = setUp({ limits, maxChildren: 1, reservedChildren: 0, waitMs: 500 })
@@ -514,7 +517,7 @@ t.test(
   },
 )
 
-t.test('a child that does not read gets at most four answers', async (t) => {
+t.test('a child that does not read its messages gets at most four answers', async (t) => {
   const { clock, guests, run } = setUp({ limits: { ...DEFAULT_SETTINGS.limits, timeMs: 500 } })
   let served = 0
   const client = async () => {
@@ -533,7 +536,7 @@ t.test('a child that does not read gets at most four answers', async (t) => {
   t.match(await running, { outcome: { kind: 'failure', error: { code: 'reactor_timeout' } } })
 })
 
-t.test('if a child does not start in time, the run fails as unavailable', async (t) => {
+t.test('if a child process does not start in time, the run fails as unavailable', async (t) => {
   const { clock, guests, run } = setUp({}, { isReady: false })
   const dead = run('a')
   await settle()
@@ -547,7 +550,7 @@ t.test('if a child does not start in time, the run fails as unavailable', async 
   t.ok(guests[1]!.isKilled)
 })
 
-t.test('after a change of settings each old child ends, either at once or after its run', async (t) => {
+t.test('after a change of settings, each old child ends, either at once or after its run', async (t) => {
   const { guests, pool, run, complete, killed } = setUp({ maxChildren: 3, spares: 1 })
   await complete(0, 'a')
   const [running, waiting] = [run('b'), run('c')]
@@ -564,7 +567,7 @@ t.test('after a change of settings each old child ends, either at once or after 
   t.equal(guests.length, 4)
 })
 
-t.test('a spare child for any caller is started after a second child was needed', async (t) => {
+t.test('after a second child was needed, the pool starts a spare child for any caller', async (t) => {
   const { guests, complete } = setUp({ spares: 1 })
   await complete(0, 'a')
   await complete(0, 'a')
@@ -575,7 +578,7 @@ t.test('a spare child for any caller is started after a second child was needed'
   t.equal(guests.length, 4, 'the spare child ran the third reactor, and another spare was started')
 })
 
-t.test('code is compiled by one child, which then runs no code', async (t) => {
+t.test('one child compiles code, and this child then runs no code', async (t) => {
   const { guests, pool, run, killed } = setUp()
   for (const code of ['first', 'second']) {
     const compiling = pool.compile(code)
@@ -595,21 +598,24 @@ t.test('code is compiled by one child, which then runs no code', async (t) => {
   await pool.close()
 })
 
-t.test('a compilation ends without a result if its child dies or is too slow', async (t) => {
-  const { clock, guests, pool } = setUp()
-  const dying = pool.compile('code')
-  await settle()
-  guests[0]!.kill()
-  t.same(await dying, [])
-  const slow = pool.compile('code')
-  await settle()
-  await clock.turn(3_000)
-  t.same(await slow, [])
-  t.ok(guests[1]!.isKilled)
-  await pool.close()
-})
+t.test(
+  'if the child that compiles code dies or is too slow, the compilation ends without a result',
+  async (t) => {
+    const { clock, guests, pool } = setUp()
+    const dying = pool.compile('code')
+    await settle()
+    guests[0]!.kill()
+    t.same(await dying, [])
+    const slow = pool.compile('code')
+    await settle()
+    await clock.turn(3_000)
+    t.same(await slow, [])
+    t.ok(guests[1]!.isKilled)
+    await pool.close()
+  },
+)
 
-t.test('a compilation fails if no child starts', async (t) => {
+t.test('the compilation of code fails if no child starts', async (t) => {
   const { clock, guests, pool } = setUp({}, { isReady: false })
   const compiling = pool.compile('code')
   await settle()

@@ -27,7 +27,7 @@ const rsa = crypto.generateKeyPairSync('rsa', { modulusLength: 2048, ...encoding
 const ec = crypto.generateKeyPairSync('ec', { namedCurve: 'P-256', ...encodings })
 let failures = 2
 
-/** Fake services that the programs call. Each checks its requests as the real service does. */
+/** Fake services that the example programs call. Each fake service checks its requests as the real service does. */
 const SERVICES: Record<string, (request: Seen) => Answer | undefined> = {
   '/v1/charges': ({ headers, body }) => {
     if (headers.authorization !== `Basic ${Buffer.from('sk_test:').toString('base64')}`)
@@ -157,7 +157,7 @@ const alias = { ALIAS_KEY: 'a key of sixteen' }
 const text = 'what do ya want for nothing?'
 const inBase64 = Buffer.from(RFC_4231, 'hex').toString('base64')
 
-/** The name of a program, its arguments and configuration, and the `raw` of its result or its error. */
+/** The name of a program, its arguments and configuration, and the `raw` of its result or its expected error. */
 type Row = [name: string, args: Record<string, unknown>, configuration: Record<string, unknown>, end: object]
 const good = (raw: unknown) => ({ raw })
 const bad = (status: number, errors: object = {}, more = {}) => ({ error: { status, errors, ...more } })
@@ -177,7 +177,7 @@ const ROWS: Row[] = [
   ['bin-lookup', { number: '4242424242424241' }, {}, bad(402, { number: [/Luhn/] })],
   ['graphql-query', { person: { ssn: '', name: 'A' } }, {}, bad(422, { error: ['ssn'] })],
   ['digest-login', { password: 'pw' }, { USER: 'ada' }, good({ first: 401, second: 200 })],
-  // From RFC 6238, appendix B: the last six digits of the rows for SHA-1.
+  // The codes are the last six digits of the rows for SHA-1 in RFC 6238, appendix B.
   ['totp', { secret: totpSecret, at: 59 }, {}, good({ code: '287082' })],
   ['timeout-fallback', { zip: '1' }, {}, good({ tried: ['AbortError'], score: 9, zip: '1' })],
   ['compiled-from-typescript', { name: 'Ada' }, {}, good({ outcome: 'Declined' })],
@@ -191,7 +191,7 @@ const ROWS: Row[] = [
 ]
 
 t.test(
-  'typical published programs work with their services, and report failures as documented',
+  'typical published programs work with their services, and report failures of the services as documented',
   async (t) => {
     for (const [name, args, configuration, end] of ROWS) {
       const { outcome } = await run(program(name), { args, configuration })
@@ -200,34 +200,39 @@ t.test(
   },
 )
 
-t.test('code can list tokens page by page and share them through the bound client', async (t) => {
-  const all = ['FR', 'DE', 'FR', undefined, 'FR'].map((country) => (country ? { metadata: { country } } : {}))
-  const client: ClientCall = async (_name, [query]) => {
-    const { page, size } = query as { page: number; size: number }
-    return { data: all.slice((page - 1) * size, page * size), pagination: { total_pages: 3 } }
-  }
-  t.same(await rawOf(program('page-through-tokens'), { args: { type: 'token' }, client }), {
-    counts: { FR: 3, DE: 1, none: 1 },
-    pages: 3,
-  })
-  const { CofferError } = await import('../../src/errors.js')
-  const calls: unknown[] = []
-  const share: ClientCall = async (name, args) => {
-    calls.push([name, ...args])
-    if (name === 'tokens.createAssociation' && calls.length > 4) throw new CofferError('forbidden', 'No.')
-    return name === 'tokens.retrieve' ? { id: 'p', fingerprint: 'f' } : { id: 'c' }
-  }
-  const given = { args: { token_id: 'p' }, client: share }
-  t.same(await rawOf(program('share-token'), given), { child: 'c' })
-  t.same(calls[1], [
-    'tokens.createChild',
-    'p',
-    { type: 'token', data: { reference: 'f' }, searchIndexes: ['{{ data.reference }}'] },
-  ])
-  t.same(await rawOf(program('share-token'), given), { refused: 'Forbidden' })
-})
+t.test(
+  'reactor code can list tokens page by page, and create a child token that refers to its parent',
+  async (t) => {
+    const all = ['FR', 'DE', 'FR', undefined, 'FR'].map((country) =>
+      country ? { metadata: { country } } : {},
+    )
+    const client: ClientCall = async (_name, [query]) => {
+      const { page, size } = query as { page: number; size: number }
+      return { data: all.slice((page - 1) * size, page * size), pagination: { total_pages: 3 } }
+    }
+    t.same(await rawOf(program('page-through-tokens'), { args: { type: 'token' }, client }), {
+      counts: { FR: 3, DE: 1, none: 1 },
+      pages: 3,
+    })
+    const { CofferError } = await import('../../src/errors.js')
+    const calls: unknown[] = []
+    const share: ClientCall = async (name, args) => {
+      calls.push([name, ...args])
+      if (name === 'tokens.createAssociation' && calls.length > 4) throw new CofferError('forbidden', 'No.')
+      return name === 'tokens.retrieve' ? { id: 'p', fingerprint: 'f' } : { id: 'c' }
+    }
+    const given = { args: { token_id: 'p' }, client: share }
+    t.same(await rawOf(program('share-token'), given), { child: 'c' })
+    t.same(calls[1], [
+      'tokens.createChild',
+      'p',
+      { type: 'token', data: { reference: 'f' }, searchIndexes: ['{{ data.reference }}'] },
+    ])
+    t.same(await rawOf(program('share-token'), given), { refused: 'Forbidden' })
+  },
+)
 
-t.test('code can verify JSON Web Tokens', async (t) => {
+t.test('reactor code can verify JSON Web Tokens', async (t) => {
   const { token } = (await rawOf(program('create-jwt'), {
     args: { subject: 'ada', claims: { x: 1 } },
     configuration: { ISSUER: 'i', SECRET: 's' },
@@ -244,7 +249,7 @@ t.test('code can verify JSON Web Tokens', async (t) => {
   t.ok(crypto.verify('sha256', Buffer.from(signed), key, Buffer.from(sign, 'base64url')))
 })
 
-t.test('payloads that a program encrypts can be decrypted by their recipients', async (t) => {
+t.test('a payload that a program encrypts can be decrypted by its recipient', async (t) => {
   const { payload } = (await rawOf(program('encrypt-payload'), {
     args: { ssn: '1' },
     configuration: { PASSPHRASE: 'p' },

@@ -33,7 +33,7 @@ t.teardown(async () => {
 const invoke = (code: string, more = {}) =>
   pool.run({ tenant: 1, reactor: 'r', code, args: {}, configuration: {}, client: null, ...more })
 
-/** Runs `body` in the realm and returns its result. */
+/** Runs `body` as reactor code in the realm and returns its result. */
 async function evaluate(body: string, more = {}): Promise<unknown> {
   const { outcome } = await invoke(
     `module.exports = async (req) => ({ raw: await (async () => { ${body} })() })`,
@@ -43,20 +43,22 @@ async function evaluate(body: string, more = {}): Promise<unknown> {
   return outcome.raw
 }
 
-/** Yields the outcome of each of `bodies`. All bodies are in one program, because a child runs only one program. */
+/**
+ * Runs each of `bodies` and yields its outcome. All bodies are in one program, because a child runs only one program.
+ */
 async function* invokeEach(bodies: readonly string[]) {
   const functions = bodies.map((body) => `async (req) => { ${body} }`)
   const code = `const all = [${functions.join(',\n')}]; module.exports = async (req) => ({ raw: await all[req.args.at](req) })`
   for (const at of bodies.keys()) yield [at, await invoke(code, { args: { at } })] as const
 }
 
-/** Checks that each body returns the value next to it. */
+/** Checks that each body returns the expected value beside it. */
 async function checkEach(t: Test, cases: readonly (readonly [body: string, expected: unknown])[]) {
   for await (const [at, { outcome }] of invokeEach(cases.map(([body]) => body)))
     t.same(outcome, { kind: 'result', raw: cases[at]![1] }, cases[at]![0].slice(0, 90))
 }
 
-t.test('the code gets its client under the configured name', async (t) => {
+t.test('reactor code gets its client under the configured name', async (t) => {
   const calls: unknown[] = []
   const client = async (name: string, args: readonly unknown[]) => {
     calls.push([name, args])
@@ -73,16 +75,19 @@ t.test('the code gets its client under the configured name', async (t) => {
   t.same(calls, [...names.map((name) => [`tokens.${name}`, ['a', { name }]]), ['tokenize', [{ a: 1 }]]])
 })
 
-t.test('code can catch the error of a refused call, with its status and its problem', async (t) => {
-  const client = () => Promise.reject(new CofferError('not_found', 'There is no such token.'))
-  const caught = await evaluate(
-    'try { await req.bt.tokens.retrieve("x") } catch (e) { return [e instanceof Error, e.message, e.status, e.data.status, e.data.type] }',
-    { client },
-  )
-  t.same(caught, [true, 'There is no such token.', 404, 404, 'urn:coffer:problem:not-found'])
-})
+t.test(
+  'reactor code can catch the error of a refused call, with its status and its problem document',
+  async (t) => {
+    const client = () => Promise.reject(new CofferError('not_found', 'There is no such token.'))
+    const caught = await evaluate(
+      'try { await req.bt.tokens.retrieve("x") } catch (e) { return [e instanceof Error, e.message, e.status, e.data.status, e.data.type] }',
+      { client },
+    )
+    t.same(caught, [true, 'There is no such token.', 404, 404, 'urn:coffer:problem:not-found'])
+  },
+)
 
-t.test('functions of every kind can be handlers, and their results are returned unchanged', async (t) => {
+t.test('every kind of function can be a handler, and its result is returned unchanged', async (t) => {
   const date = '1970-01-01T00:00:00.000Z'
   for (const [code, result] of [
     ['module.exports = () => ({ raw: 0, tokenize: ["x"] })', { raw: 0, tokenize: ['x'] }],
@@ -100,24 +105,27 @@ t.test('functions of every kind can be handlers, and their results are returned 
     t.same((await invoke(code)).outcome, { kind: 'result', ...result }, code)
 })
 
-t.test('an error with a valid status gets this status, and every other error gets 500', async (t) => {
-  const THROWN: [body: string, status: number][] = [
-    ['undefined', 500],
-    ['{ message: "m", status: 402 }', 402],
-    ...['399', '600', '"400"', '400.5'].map((each): [string, number] => [
-      `{ message: "m", status: ${each} }`,
-      500,
-    ]),
-  ]
-  for await (const [at, { outcome }] of invokeEach(THROWN.map(([body]) => `throw ${body}`)))
-    t.match(outcome, { error: { code: 'reactor_failed', status: THROWN[at]![1] } }, THROWN[at]![0])
-  const { outcome } = await invoke(
-    'module.exports = () => { throw { message: "x".repeat(20000), status: 400 } }',
-  )
-  t.match(outcome, { error: { status: 400, message: 'x'.repeat(10_000) } })
-})
+t.test(
+  'if code throws an error with a valid status, the run gets this status, and otherwise the run gets 500',
+  async (t) => {
+    const THROWN: [body: string, status: number][] = [
+      ['undefined', 500],
+      ['{ message: "m", status: 402 }', 402],
+      ...['399', '600', '"400"', '400.5'].map((each): [string, number] => [
+        `{ message: "m", status: ${each} }`,
+        500,
+      ]),
+    ]
+    for await (const [at, { outcome }] of invokeEach(THROWN.map(([body]) => `throw ${body}`)))
+      t.match(outcome, { error: { code: 'reactor_failed', status: THROWN[at]![1] } }, THROWN[at]![0])
+    const { outcome } = await invoke(
+      'module.exports = () => { throw { message: "x".repeat(20000), status: 400 } }',
+    )
+    t.match(outcome, { error: { status: 400, message: 'x'.repeat(10_000) } })
+  },
+)
 
-t.test('every error class of the module has its status', async (t) => {
+t.test('every error class of the module coffer/errors gives its own status', async (t) => {
   const statuses = await evaluate(`const errors = require('coffer/errors')
     return Object.fromEntries(Object.keys(errors).map((name) => { const e = new errors[name](/^(Basis|Custom)/.test(name) ? { status: 204, message: 'm' } : 'x'); return [name, e instanceof Error && e.name === name && e.status] }))`)
   t.match(statuses, {
@@ -138,7 +146,7 @@ t.test('every error class of the module has its status', async (t) => {
 })
 
 t.test(
-  'code that does not start fails with the place of the error, both when it runs and when it is checked',
+  'invalid code fails with the place of the error, both when it runs and when it is checked',
   async (t) => {
     for (const [code, text] of [
       ['let x = ;', 'line 1, column 9: Unexpected token'],
@@ -158,7 +166,7 @@ t.test(
 )
 
 t.test(
-  'the owner sees the console lines and the stack of an error, and no path of this machine',
+  'the owner sees the console lines of code and the stack of its error, but no path of this machine',
   async (t) => {
     const { console, stack, durationMs, memoryMiB } = await invoke(`module.exports = async (req) => {
     console.log('a %s %d', 'b', 3, { c: [1] }); console.warn('%j', [1, { x: 1 }]); console.error(new Error('e %s')); console.info(); console.debug(null)
@@ -177,7 +185,7 @@ t.test(
   },
 )
 
-t.test('globals exist and reveal nothing about the machine', async (t) => {
+t.test('the globals of reactor code exist and reveal nothing about the machine', async (t) => {
   await checkEach(t, [
     [
       'return [globalThis === global, self === global, typeof require, typeof module]',
@@ -197,25 +205,28 @@ t.test('globals exist and reveal nothing about the machine', async (t) => {
   ])
 })
 
-t.test('date formats use the time of the vault and not the time of the machine', async (t) => {
-  const formats = `
+t.test(
+  'date formats in reactor code use the time of the vault and not the time of the machine',
+  async (t) => {
+    const formats = `
     const format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'short', timeStyle: 'short' })
     return [format.format(), format.format(0), [0].map(format.format)[0], format.format === format.format,
       format.formatToParts().map((part) => part.value).join(''), Intl.DateTimeFormat('en-GB').format(undefined)]`
-  const frozen = createReactorPool({
-    confinement: await confineThisNode(),
-    settings: { time: () => ({ frozenMs: Date.UTC(2031, 4, 6, 7, 8) }) },
-  })
-  t.teardown(() => frozen.close())
-  const { outcome } = await frozen.run({
-    ...{ tenant: 1, reactor: 'r', args: {}, configuration: {}, client: null },
-    code: `module.exports = async () => ({ raw: await (async () => { ${formats} })() })`,
-  })
-  const [now, epoch] = ['06/05/2031, 07:08', '01/01/1970, 00:00']
-  t.same(outcome, { kind: 'result', raw: [now, epoch, epoch, true, now, '06/05/2031'] })
-})
+    const frozen = createReactorPool({
+      confinement: await confineThisNode(),
+      settings: { time: () => ({ frozenMs: Date.UTC(2031, 4, 6, 7, 8) }) },
+    })
+    t.teardown(() => frozen.close())
+    const { outcome } = await frozen.run({
+      ...{ tenant: 1, reactor: 'r', args: {}, configuration: {}, client: null },
+      code: `module.exports = async () => ({ raw: await (async () => { ${formats} })() })`,
+    })
+    const [now, epoch] = ['06/05/2031, 07:08', '01/01/1970, 00:00']
+    t.same(outcome, { kind: 'result', raw: [now, epoch, epoch, true, now, '06/05/2031'] })
+  },
+)
 
-/** Expressions for digests, ciphers, signatures and keys. `c` is the module. */
+/** Expressions for digests, ciphers, signatures and keys. In the expressions, `c` is the module `crypto`. */
 const CRYPTO = [
   `c.createHash('sha256').update('a').update(Buffer.from('b')).digest('hex')`,
   `c.createHash('md5').update('a').copy().digest('base64')`,
@@ -236,7 +247,10 @@ const CRYPTO = [
   `crypto.subtle.digest('SHA-256', Buffer.from('ab')).then((d) => Buffer.from(d).toString('hex'))`,
 ]
 
-/** Expressions for streams and the bodies of messages. `read` returns all chunks of a stream as text. */
+/**
+ * Expressions for streams and the bodies of messages. In the expressions, `read` returns all chunks of a stream as
+ * text.
+ */
 const STREAMS = [
   'read(new Response("aé").body)',
   '[new Response().body, new Response(null).body, new Request("http://a").body, new Response("").body === null]',
@@ -268,8 +282,8 @@ const STREAMS = [
 ]
 
 /**
- * Declarations that the expressions of {@link STREAMS} use. Errors are compared by class, because the texts
- * are our own.
+ * Declarations that the expressions of {@link STREAMS} use. The tests compare errors by class, because the error texts
+ * of the facades differ from those of Node.
  */
 const STREAM_TOOLS = `
   const all = async (stream) => { const chunks = []; for await (const chunk of stream) chunks.push(chunk); return chunks }

@@ -2,7 +2,10 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import { preparePackage, prepareSource, type SourceError } from '../../src/reactor/guest/source.js'
 
-/** The patterns that SES refuses (from its `transforms.js`). The rewritten source must match none of them. */
+/**
+ * The patterns for which SES refuses source text (from its `transforms.js`). The rewritten source must match none of
+ * these patterns.
+ */
 const REFUSED = [/(?:<!--|-->)/, /(^|[^.]|\.\.\.)\bimport(\s*(?:\(|\/[/*]))/, /(^|[^.])\beval(\s*\()/]
 
 function passes(text: string): boolean {
@@ -42,7 +45,7 @@ t.test(
     ]
     for (const [body, expected] of bodies) {
       const text = prepareSource(body)
-      // A line separator in the title would end the line that reports the title.
+      // A line separator in the title of a test would break the line that reports the title.
       const title = JSON.stringify(body).replaceAll('\u2028', '\\u2028')
       t.ok(passes(text), `the realm accepts ${title}`)
       t.same(evaluate(body), expected, 'the code has the expected meaning')
@@ -52,7 +55,7 @@ t.test(
   },
 )
 
-t.test('a literal with any text keeps its value when the code is rewritten', async (_t) => {
+t.test('when code is rewritten, a literal with any text keeps its value', async (_t) => {
   const part = fc.constantFrom(
     ...'import( import ( eval( <!-- --> -- > \\ x " ` ${ /* //'.split(' '),
     ' ',
@@ -71,7 +74,7 @@ t.test('a literal with any text keeps its value when the code is rewritten', asy
   )
 })
 
-t.test('code that does not compile is refused with the place of the error', async (t) => {
+t.test('code that does not compile is refused, and the error has its place', async (t) => {
   const cases: [string, string, number, number][] = [
     ['let x = ;', 'Unexpected token', 1, 9],
     ['let a\n  let a', "Identifier 'a' has already been declared", 2, 7],
@@ -90,7 +93,7 @@ t.test('code that does not compile is refused with the place of the error', asyn
     t.throws(() => prepareSource(code), { message, line, column }, code.slice(0, 40))
 })
 
-t.test('a package is parsed only if it contains text that SES refuses', async (t) => {
+t.test('the code of a package is parsed only if it contains text that SES refuses', async (t) => {
   const sloppy = 'with ({}) { 0 }'
   t.equal(preparePackage(sloppy), sloppy, 'the parser would refuse this text')
   t.throws(() => prepareSource(sloppy))
@@ -101,7 +104,7 @@ t.test('a package is parsed only if it contains text that SES refuses', async (t
     t.throws(() => preparePackage(refused), refused)
 })
 
-t.test('an ES module is refused with the lines to write instead', async (t) => {
+t.test('an ES module is refused, and the error has the lines to write instead', async (t) => {
   const faultsOf = (code: string) => {
     try {
       prepareSource(code)
@@ -139,7 +142,7 @@ t.test('an ES module is refused with the lines to write instead', async (t) => {
     { line: 3, column: 1, message: /write `const n = 1` instead/ },
     { line: 4, column: 3, message: /module\.exports = async/ },
   ])
-  // If the code is not a valid ES module either, the error from compiling it as a script is reported.
+  // If the code is no valid ES module either, the parser reports the error that it found in the code as a script.
   t.match(faultsOf("import a from 'a'\nlet x = ;"), [{ line: 1, message: /import/ }])
   t.match(faultsOf('const f = () => { await g() }'), [{ line: 1, column: 25, message: 'Unexpected token' }])
   t.equal(faultsOf("import 'a'\n".repeat(1000)).length, 20)

@@ -36,7 +36,8 @@ const backUp = (engine: FileEngine, files: FakeFiles) =>
   )
 
 /**
- * Creates a vault from the rows of `/backup`. This function replaces the layer above the engine, which has the keys.
+ * Creates a vault from the rows of the backup `/backup`. This function does the work of the layer above the engine,
+ * which normally has the keys.
  */
 async function restore(options: ReturnType<typeof optionsFor>): Promise<void> {
   const { files, directory } = options
@@ -61,47 +62,55 @@ const list = async (engine: FileEngine): Promise<string[]> =>
 
 const isErased = (row: Row) => (row.sealed.every((byte) => byte === 0) ? { problem: 'erased' } : {})
 
-t.test('a backup that is made while units of work run has the state between two units', async (t) => {
-  const files = new FakeFiles()
-  const engine = await createFileEngine(optionsFor(files, '/vault', 'server'))
-  for (let round = 0; round < 5; round++) {
-    await put(engine, ...Array.from({ length: 20 }, (_, index) => `${round}-${index}`))
-    await engine.flush()
-  }
-  const backing = backUp(engine, files)
-  const states = [await list(engine)]
-  for (let round = 0; round < 5; round++) {
-    await remove(engine, `${round}-0`)
-    states.push(await list(engine))
-    await put(engine, `new ${round}`)
-    states.push(await list(engine))
-    // The end of the backup overwrites the bytes of the removed row, but not the new row with the same id.
-    await put(engine, `${round}-0`)
-    states.push(await list(engine))
-    await engine.flush()
-  }
-  t.equal(files.stat('/backup')?.size, await backing)
-  t.strictSame(await list(engine), states.at(-1))
-  await t.rejects(backUp(engine, files), { code: 'conflict', message: /exists already/ })
-  await engine.close()
-  const reopened = await openFileEngine(optionsFor(files, '/vault', 'server'))
-  t.strictSame(await list(reopened), states.at(-1))
-  t.strictSame((await reopened.verify(isErased)).findings, [])
-  await reopened.close()
-  t.strictSame(readBackupHeader(files, '/backup'), testHeader())
-  const target = optionsFor(files, '/copy')
-  await restore(target)
-  const copy = await openFileEngine(target)
-  const found = (await list(copy)).join()
-  t.ok(
-    states.some((state) => state.join() === found),
-    'the backup has the state between two units of work',
-  )
-  t.strictSame((await copy.verify(isErased)).findings, [], 'no row that the vault still uses was overwritten')
-  await copy.close()
-})
+t.test(
+  'a backup that is made while units of work run has the state of the vault between two units',
+  async (t) => {
+    const files = new FakeFiles()
+    const engine = await createFileEngine(optionsFor(files, '/vault', 'server'))
+    for (let round = 0; round < 5; round++) {
+      await put(engine, ...Array.from({ length: 20 }, (_, index) => `${round}-${index}`))
+      await engine.flush()
+    }
+    const backing = backUp(engine, files)
+    const states = [await list(engine)]
+    for (let round = 0; round < 5; round++) {
+      await remove(engine, `${round}-0`)
+      states.push(await list(engine))
+      await put(engine, `new ${round}`)
+      states.push(await list(engine))
+      // The removed row `${round}-0` is created again: the end of the backup overwrites the bytes of the removed row, but
+      // not those of the new row.
+      await put(engine, `${round}-0`)
+      states.push(await list(engine))
+      await engine.flush()
+    }
+    t.equal(files.stat('/backup')?.size, await backing)
+    t.strictSame(await list(engine), states.at(-1))
+    await t.rejects(backUp(engine, files), { code: 'conflict', message: /exists already/ })
+    await engine.close()
+    const reopened = await openFileEngine(optionsFor(files, '/vault', 'server'))
+    t.strictSame(await list(reopened), states.at(-1))
+    t.strictSame((await reopened.verify(isErased)).findings, [])
+    await reopened.close()
+    t.strictSame(readBackupHeader(files, '/backup'), testHeader())
+    const target = optionsFor(files, '/copy')
+    await restore(target)
+    const copy = await openFileEngine(target)
+    const found = (await list(copy)).join()
+    t.ok(
+      states.some((state) => state.join() === found),
+      'the backup has the state between two units of work',
+    )
+    t.strictSame(
+      (await copy.verify(isErased)).findings,
+      [],
+      'no row that the vault still uses was overwritten',
+    )
+    await copy.close()
+  },
+)
 
-t.test('a backup with a damaged byte or a missing end is refused, and no vault is created', async (t) => {
+t.test('a damaged or incomplete backup is refused, and no vault is created', async (t) => {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files))
   await put(engine, 'a')
@@ -129,7 +138,7 @@ t.test('a backup with a damaged byte or a missing end is refused, and no vault i
 })
 
 t.test(
-  'a restore that crashes or fails at any step leaves either no vault or a complete vault',
+  'if a restore crashes or fails at any step, there is either no vault or a complete vault',
   async (t) => {
     const files = new FakeFiles()
     const engine = await createFileEngine(optionsFor(files))
@@ -148,7 +157,7 @@ t.test(
         await restore(optionsFor(copy, '/copy')).catch(() => undefined)
         const left = copy.afterCrash(code === 'stop')
         if (!hasHeader(left, '/copy')) {
-          // The second attempt overwrites the files of the first.
+          // The second attempt to restore overwrites the files of the first attempt.
           left.plant('/backup', files.contents().get('//backup') ?? files.contents().get('/backup'))
           await restore(optionsFor(left, '/copy'))
         }

@@ -27,7 +27,7 @@ const CASES: [title: string, given: Condition | undefined, expected: Condition |
 for (const [title, given, expected] of CASES)
   t.test(`${title} is simplified`, async (t) => t.strictSame(simplify(given), expected))
 
-/** Decides about a record that has these values of fields. */
+/** Returns whether a record whose fields have these values matches the condition. */
 function matches(condition: Condition | undefined, values: ReadonlySet<string>): boolean {
   if (condition === undefined) return true
   if ('field' in condition) return values.has(condition.value)
@@ -37,7 +37,7 @@ function matches(condition: Condition | undefined, values: ReadonlySet<string>):
   throw new Error('not generated')
 }
 
-t.test('a simplified condition matches the same records', async (t) => {
+t.test('a simplified condition matches the same records as the original condition', async (t) => {
   const { condition } = fc.letrec<{ condition: Condition }>((tie) => ({
     condition: fc.oneof(
       { maxDepth: 4 },

@@ -1,6 +1,6 @@
 /**
- * Ends the process or the machine at every step of the disk. Afterwards the vault must open with every acknowledged
- * change. The interrupted unit of work must be stored completely or not at all.
+ * The tests end the process or the machine at every step of the disk. After the crash, the vault must open with every
+ * acknowledged change. The interrupted unit of work must be stored completely or not at all.
  */
 import t, { type Test } from 'tap'
 import { type RekeyOptions, rekeyVault } from '../../src/storage/lsm/maintenance/rows.js'
@@ -30,9 +30,9 @@ type Contents = Map<string, string>
 interface Act {
   run(engine: FileEngine): Promise<unknown>
   expect(contents: Contents): unknown
-  /** The engine acknowledges the act before it stores it. */
+  /** If true, the engine acknowledges the act before the engine stores it. */
   isSoon?: boolean
-  /** The name of a row that must not exist before the act. */
+  /** The name of a row that the act inserts, so the row must not exist before the act. */
   inserts?: string
 }
 
@@ -99,7 +99,7 @@ const scripts: Record<string, Act[]> = {
 
 type Role = 'command' | 'server'
 
-/** With the options of a server, the engine flushes after every few rows, while units of work run. */
+/** For the role `server`, the engine flushes after every few rows, while units of work run. */
 function optionsFor(files: FakeFiles, role: Role = 'command') {
   const options = diskOptions(files, role)
   return role === 'server' ? { ...options, flushAt: { bytes: 1_000_000, rows: 2 } } : options
@@ -124,7 +124,7 @@ const print = (contents: Contents) =>
     .join(' ')
 
 /**
- * Returns the states that a crash after `done` acts may leave: from the state of the last stored act to the state of
+ * Returns the states in which a crash after `done` acts may leave the vault, from the last act that must be stored to
  * the interrupted act.
  */
 function allowed(acts: readonly Act[], done: number): Set<string> {
@@ -140,7 +140,8 @@ function allowed(acts: readonly Act[], done: number): Set<string> {
 }
 
 /**
- * Runs the acts until the disk stops them. Returns how many acts were acknowledged, and whether the vault was created.
+ * Runs the acts until the fake disk stops them. Returns how many acts were acknowledged, and whether the vault was
+ * created.
  */
 async function runUntilStopped(files: FakeFiles, acts: readonly Act[], role: Role) {
   const result = { done: 0, isMade: false }
@@ -165,7 +166,7 @@ async function countSteps(acts: readonly Act[], role: Role): Promise<number> {
   return files.steps
 }
 
-/** One crash of the process, and two crashes of the machine. */
+/** Each row is a way to crash: one crash of the process, and two crashes of the machine. */
 const DEATHS = [
   ['killed', false, false],
   ['power cut', true, false],
@@ -230,7 +231,7 @@ t.test('a server that flushes while units of work run loses no acknowledged chan
 })
 
 t.test(
-  'units of work that share a frame and a sync are either all stored or none of them is acknowledged',
+  'if units of work share a frame and a sync, all of them are stored or none of them is acknowledged',
   async (t) => {
     const works = ['a', 'b', 'c', 'd', 'e']
     const runAll = async (files: FakeFiles) => {
@@ -242,7 +243,7 @@ t.test(
         t.ok(files.steps - before <= 4, `${files.steps - before} steps for five units of work`)
         await engine.close()
       } catch {
-        // The process has crashed.
+        // The process has crashed as the test intended, so the error is expected.
       }
       return answered
     }
@@ -278,8 +279,8 @@ t.test('an error of the disk at any step is reported, and no acknowledged change
 })
 
 /**
- * Lets the disk fail once. Asserts that the vault then has all acknowledged changes and no refused change, and that it
- * can be opened again.
+ * Lets the fake disk fail once. After the failure, the vault must have all acknowledged changes and no refused change,
+ * and it must be possible to open the vault again.
  */
 async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): Promise<void> {
   const files = new FakeFiles()
@@ -295,12 +296,13 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
     return
   }
   const contents: Contents = new Map()
-  // The engine acknowledges these acts but stores them only together with later acts. They are lost if the disk keeps
-  // failing.
+  // Holds the acts that the engine has acknowledged but stores only together with later acts. These acts are lost if
+  // the disk keeps failing.
   let held: Contents = new Map()
   let refused = 0
   for (const act of acts) {
-    // A refused removal may leave its row. Callers must never insert an id that exists, so this act is skipped.
+    // A removal that was refused may leave its row. Callers must never insert an id that exists, so the test skips such
+    // an act.
     if (act.inserts !== undefined && contents.has(act.inserts)) continue
     try {
       await act.run(engine)
@@ -309,14 +311,15 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
       else act.expect(held)
     } catch (error) {
       refused++
-      // An act may need a row that an earlier act failed to store. Then the test's own function throws, not the disk.
+      // An act may need a row that an earlier act failed to store. Such an act fails with an error of the test's own
+      // function, and not with an error of the disk.
       const isOurs = error instanceof TypeError || (error as { code?: string }).code === 'internal'
       if (!isOurs) t.match(error, { code: 'storage_failed' }, title)
     }
   }
   await engine.close().catch(() => refused++)
   // If a file could not be removed, the next owner of the vault removes it. A server can take fewer steps than in the
-  // run that counted the steps.
+  // run that counted the steps, so the fault may not occur.
   const derivesNoEvent =
     refused > 0 || options.notices.length > 0 || [undefined, 'remove'].includes(files.failed)
   t.ok(derivesNoEvent, `${title}: the failed ${files.failed} is reported`)
@@ -331,7 +334,7 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
 
 // ---------------------------------------------------------------- single operations
 
-/** Lets the disk stop or fail at each step of `work`, each time on a new copy of `vault`. */
+/** Lets the disk stop or fail at each step of `work`, and starts each time with a new copy of `vault`. */
 async function atEachStep(
   vault: FakeFiles,
   code: 'stop' | 'EIO',
@@ -359,7 +362,7 @@ async function atEachStep(
 
 const [OLD, NEW] = [testHeader('old'), testHeader('new')]
 
-t.test('a header is replaced completely, and then the vault refuses the older header', async (t) => {
+t.test('a vault header is replaced completely, and then the vault refuses the older header', async (t) => {
   const vault = new FakeFiles()
   const first = await createFileEngine({ ...diskOptions(vault), header: OLD })
   await disk.put(first, 'a', 'kept')
@@ -453,7 +456,7 @@ t.test('after a crash during a rekey, the vault has either all old keys or all n
   })
 })
 
-t.test('when the vault is opened again, it completes an overwrite that a crash interrupted', async (t) => {
+t.test('a vault that is opened again completes an overwrite that a crash interrupted', async (t) => {
   const secret = `sealed bytes of a, ${'x'.repeat(40)}`
   const vault = new FakeFiles()
   const first = await createFileEngine(diskOptions(vault))

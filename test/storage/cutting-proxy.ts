@@ -8,7 +8,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class CuttingProxy {
   /** Number of commits whose answer was withheld. */
   cuts = 0
-  /** If true, the proxy accepts connections but forwards nothing. */
+  /** If true, the proxy accepts connections but does not forward any data. */
   isSilent = false
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -35,7 +35,7 @@ export class CuttingProxy {
     this.#path = path
   }
 
-  /** Forwards the next commit, then ends the connection before the client receives the answer. */
+  /** The proxy forwards the next commit and then ends the connection before the client receives the answer. */
   cutNextCommit(): void {
     this.#isArmed = true
   }
@@ -50,7 +50,7 @@ export class CuttingProxy {
     const both = [client, database]
     let isCutting = false
     const end = () => {
-      // A commit that failed, or whose connection ended for another reason, does not count as cut.
+      // If a commit failed, or its connection ended for another reason, the commit does not count as cut.
       if (isCutting) this.#isArmed = true
       isCutting = false
       for (const socket of both) {

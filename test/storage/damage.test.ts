@@ -1,8 +1,8 @@
 /**
- * Damages any byte of any file. A damaged vault must either open with its true content or refuse to open. If only the
- * last, unconfirmed frame is damaged, the vault may also open with the content before that frame, and then it sends a
- * notice. It never shows other content and never an empty vault. `vault verify` must find the damage of every file. A
- * copy of a damaged vault has each row either unchanged or not at all.
+ * The tests damage each byte of each file of a vault. A damaged vault must either open with its true content or refuse
+ * to open. If only the last, unconfirmed frame is damaged, the vault may also open with the content before that frame,
+ * and then it sends a notice. The vault never shows other content, and is never empty. `vault verify` must find the
+ * damage of every file. In a copy of a damaged vault, each row is either unchanged or missing.
  */
 import t from 'tap'
 import { CofferError } from '../../src/errors.js'
@@ -26,10 +26,7 @@ import {
 import { FakeFiles } from './fake-files.js'
 import { digest } from './powers.js'
 
-/**
- * Stands in for encryption in this test: it makes a changed text, or a text that was moved to another row,
- * detectable.
- */
+/** Takes the place of encryption in this test: a reader detects a text that was changed or moved to another row. */
 const seal = (text: string, id: Uint8Array, rev: number) => {
   const mac = digest(`${text}/${Buffer.from(id).toString('hex')}/${rev}`, 8)
   return Buffer.from(`${text}|${Buffer.from(mac).toString('hex')}`)
@@ -61,8 +58,8 @@ async function optionsFor(files: FakeFiles) {
 }
 
 /**
- * Makes a vault with tables and three frames. One row is replaced in a table, and another row in the log. `older` is an
- * earlier state, without the last two units of work.
+ * Makes a vault with tables and three frames. In this vault, one row is replaced in a table, and another row is
+ * replaced in the log. `older` is the state of the vault before the last two units of work.
  */
 async function makeVault() {
   const files = new FakeFiles()
@@ -127,7 +124,10 @@ async function look(files: FakeFiles): Promise<Outcome> {
 
 const REFUSALS = ['vault_damaged', 'vault_unsupported', 'vault_missing']
 
-/** Returns what is wrong with an outcome, or nothing. Pass `before` if the last frame may be lost. */
+/**
+ * Returns a description of a wrong outcome, or undefined if the outcome is right. Pass `before`, the content without
+ * the last frame, if the last frame may be lost.
+ */
 function wrong(outcome: Outcome, truth: string, before?: string): string | undefined {
   if ('code' in outcome) return REFUSALS.includes(outcome.code) ? undefined : outcome.code
   if (outcome.told === truth || (outcome.told === before && outcome.notices.length > 0)) return undefined
@@ -173,13 +173,14 @@ t.test('a flipped byte in any file, or a missing end, is detected', async (t) =>
         if (fault !== undefined) t.fail(`${path} at ${at} of ${length}: ${fault}`)
         if ('code' in outcome) counts.refused++
         else counts.intact++
-        // Verification reads the header before it opens the vault.
+        // `vault verify` reads the header before it opens the vault.
         if (at % 5 !== 0 || path.endsWith('vault.json')) continue
         const { findings } = await verify(copy)
         if (findings.length === 0) counts.harmless++
         if (findings.length === 0 && 'code' in outcome) t.fail(`${path} at ${at}: refused, but not found`)
         const { texts, missing, findings: told } = await readAll(copy)
-        // The frame that is lost had replaced the row `first`. Therefore the copy can have the older text of `first`.
+        // The lost frame had replaced the row `first`. Therefore the copy may contain the older text of the row
+        // `first`.
         const strange = texts.filter((text) => !ROWS.includes(text) && text !== 'first')
         if (strange.length > 0) t.fail(`${path} at ${at}: ${strange}`)
         const lost = ROWS.filter((text) => !texts.includes(text)).length
@@ -344,7 +345,7 @@ t.test(
   },
 )
 
-/** Opens the vault twice, and asserts that no byte of its log is lost. */
+/** Opens the vault twice, and asserts that no byte of the log is lost. */
 async function lookAtTail(files: FakeFiles, wal: string, truth: string) {
   const planted = files.contents().get(wal)!
   const first = await look(files)

@@ -15,53 +15,59 @@ async function open(t: Test) {
   return { vault, receiver, create }
 }
 
-t.test('every documented type of event can be triggered, and is delivered with a signature', async (t) => {
-  const { vault, receiver, create } = await open(t)
-  const key = await (await vault.fetch('/keys/webhooks.v1.key')).text()
-  const types = await vault.ask('webhook event-types')
-  const hook = await create('all', types)
-  const tenant_id = vault.tenant.id
-  for (const event of types) {
-    const answer = await vault.ask('webhook trigger', { event })
-    t.strictSame({ event: answer.event, webhooks: answer.webhooks }, { event, webhooks: [hook.id] })
-  }
-  await vault.control.webhooks({ count: types.length, timeout: '1m' })
-  const received = receiver.received.filter(({ body }) => types.includes(body.event.type))
-  t.strictSame(received.map(({ body }) => body.event.type).sort(), [...types].sort())
-  for (const each of received) {
-    t.ok(isSigned(each, key), each.body.event.type)
-    t.match(each.body.event, { tenant_id, data: { actor: { type: 'user' } } })
-  }
-})
+t.test(
+  'every documented type of event can be triggered, and the event is delivered with a signature',
+  async (t) => {
+    const { vault, receiver, create } = await open(t)
+    const key = await (await vault.fetch('/keys/webhooks.v1.key')).text()
+    const types = await vault.ask('webhook event-types')
+    const hook = await create('all', types)
+    const tenant_id = vault.tenant.id
+    for (const event of types) {
+      const answer = await vault.ask('webhook trigger', { event })
+      t.strictSame({ event: answer.event, webhooks: answer.webhooks }, { event, webhooks: [hook.id] })
+    }
+    await vault.control.webhooks({ count: types.length, timeout: '1m' })
+    const received = receiver.received.filter(({ body }) => types.includes(body.event.type))
+    t.strictSame(received.map(({ body }) => body.event.type).sort(), [...types].sort())
+    for (const each of received) {
+      t.ok(isSigned(each, key), each.body.event.type)
+      t.match(each.body.event, { tenant_id, data: { actor: { type: 'user' } } })
+    }
+  },
+)
 
-t.test('an event goes to the webhooks that subscribe to it, or to the one that is named', async (t) => {
-  const { vault, receiver, create } = await open(t)
-  const cards = await create('cards', ['token.created'])
-  const other = await create('other', ['token.deleted'])
-  const set = { 'token.type': 'bank', 'token.metadata.order': '7' }
-  const first = await vault.ask('webhook trigger', { event: 'token.created', set })
-  t.strictSame(first.webhooks, [cards.id])
-  const second = await vault.control.trigger({ event: 'google-pay.created', webhook: other.id })
-  t.strictSame(second.webhooks, [other.id])
-  const deliveries = await vault.control.webhooks({ count: 2, timeout: '1m' })
-  t.match(deliveries, [
-    { webhook_id: cards.id, type: 'token.created', state: 'sent' },
-    { webhook_id: other.id, type: 'google-pay.created', state: 'sent' },
-  ])
-  t.match(receiver.received[0]!.body.event.data, { token: { type: 'bank', metadata: { order: '7' } } })
-  t.match(
-    (await vault.ask('webhook deliveries', { event: 'google-pay.created' })).data,
-    [{ webhook_id: other.id }],
-    'deliveries are listed by a type that the server does not send by itself',
-  )
-  t.match((await vault.ask('log list', { entity_type: 'webhook' })).data[0], {
-    entity_id: other.id,
-    operation: 'update',
-    message: 'Webhook event triggered',
-  })
-})
+t.test(
+  'a triggered event goes to the webhooks that subscribe to its type, or to the webhook that the request names',
+  async (t) => {
+    const { vault, receiver, create } = await open(t)
+    const cards = await create('cards', ['token.created'])
+    const other = await create('other', ['token.deleted'])
+    const set = { 'token.type': 'bank', 'token.metadata.order': '7' }
+    const first = await vault.ask('webhook trigger', { event: 'token.created', set })
+    t.strictSame(first.webhooks, [cards.id])
+    const second = await vault.control.trigger({ event: 'google-pay.created', webhook: other.id })
+    t.strictSame(second.webhooks, [other.id])
+    const deliveries = await vault.control.webhooks({ count: 2, timeout: '1m' })
+    t.match(deliveries, [
+      { webhook_id: cards.id, type: 'token.created', state: 'sent' },
+      { webhook_id: other.id, type: 'google-pay.created', state: 'sent' },
+    ])
+    t.match(receiver.received[0]!.body.event.data, { token: { type: 'bank', metadata: { order: '7' } } })
+    t.match(
+      (await vault.ask('webhook deliveries', { event: 'google-pay.created' })).data,
+      [{ webhook_id: other.id }],
+      'deliveries are listed by a type that the server does not send by itself',
+    )
+    t.match((await vault.ask('log list', { entity_type: 'webhook' })).data[0], {
+      entity_id: other.id,
+      operation: 'update',
+      message: 'Webhook event triggered',
+    })
+  },
+)
 
-t.test('an event that cannot be sent is refused with the reason', async (t) => {
+t.test('if a triggered event cannot be sent, the request is refused with the reason', async (t) => {
   const { vault, create } = await open(t)
   const trigger = (input: object) => vault.ask('webhook trigger', { event: 'token.created', ...input })
   await t.rejects(trigger({}), { code: 'unprocessable', message: /coffer webhook create/ })

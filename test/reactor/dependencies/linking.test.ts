@@ -37,7 +37,7 @@ function deploy(vault: Vault, code: string, dependencies: object) {
   return send(vault, 'POST', '/reactors', { name: 'r', code, runtime: runtimeOf(dependencies) })
 }
 
-/** Runs code that requires these packages. */
+/** Runs code with the given dependencies and returns the value of `expression`. */
 async function run(vault: Vault, expression: string, dependencies: object): Promise<unknown> {
   const { body } = await deploy(vault, codeOf(expression), dependencies)
   const answer = await react(vault, body.id)
@@ -54,7 +54,7 @@ async function react(vault: Vault, id: string) {
 }
 
 t.test(
-  'code can require declared packages: CommonJS, ES modules, scopes, and packages of packages',
+  'code can require declared packages: CommonJS, ES modules, packages with scopes, and packages of packages',
   async (t) => {
     const project = createProject(t, {
       plain: "exports.a = require('inner').b + 1",
@@ -96,91 +96,91 @@ t.test(
   },
 )
 
-t.test('a reactor whose package cannot be used is failed, has an error code and does not run', async (t) => {
-  const large = `module.exports = ${JSON.stringify('x'.repeat(8 * 1024 * 1024))}`
-  const project = createProject(
-    t,
-    {
-      plain: 'exports.a = 1',
-      large,
-      addon: "module.exports = require('./addon.node')",
-      evaluated: "exports.a = eval('1')",
-      broken: 'exports.a = ',
-      versionless: { manifest: { version: 'latest' }, files: { 'index.js': '' } },
-      outside: "module.exports = require('../../secret.json')",
-      malformed: { manifest: '{', files: { 'index.js': '' } },
-    },
-    { more: { version: '1.0.0' } },
-  )
-  write(join(project, 'secret.json'), '{"secret":"s3cret"}')
-  addPackage(project, 'undeclared', 'exports.a = 1')
-  write(join(project, 'node_modules/addon/addon.node'), 'binary')
-  await using vault = await openTestVault({ dependencies: [project] })
-  for (const [name, version, code, reason] of [
-    ['missing', '1.0.0', 'dependency_not_found', /does not name it/],
-    ['undeclared', '1.0.0', 'dependency_not_found', /does not name it/],
-    ['plain', '2.0.0', 'dependency_version_mismatch', /has version 1\.2\.3/],
-    ['large', '1.0.0', 'dependency_not_supported', /8388\d+ bytes; at most 8388608/],
-    ['addon', '1.0.0', 'dependency_not_supported', /No loader/],
-    ['evaluated', '1.0.0', 'dependency_not_supported', /eval\(\) is not available/],
-    ['broken', '1.0.0', 'dependency_not_supported', /cannot be linked: Unexpected/],
-    ['versionless', '1.0.0', 'dependency_not_supported', /no valid version/],
-    ['malformed', '1.0.0', 'dependency_not_found', /not installed/],
-    ['outside', '1.0.0', 'dependency_not_supported', /secret\.json, which is outside/],
-    ['fs', '1.0.0', 'dependency_not_supported', /module of Node/],
-  ] as const) {
-    const { status, body } = await deploy(vault, codeOf(`require('${name}')`), { [name]: version })
-    t.equal(status, 201, name)
-    t.equal(body.state, 'failed', name)
-    t.match(body.requested, {
-      reactor: { runtime: { dependencies: { [name]: version } } },
-      error_code: code,
-      error_message: reason,
-      error_details: { dependencies: [{ name, version, reason }] },
-    })
-    t.notMatch(JSON.stringify(body), 's3cret')
-    t.notMatch(JSON.stringify(body), project, 'no path of the machine')
-    t.match(await react(vault, body.id), {
-      status: 422,
-      body: { detail: 'The reactor is not ready: failed.' },
-    })
-  }
-})
-
 t.test(
-  'a package is evaluated for each run, so a run sees nothing that another run has changed',
+  'if a package of a reactor cannot be used, the reactor is failed with an error code and does not run',
   async (t) => {
-    const project = createProject(t, {
-      shared: 'exports.state = {}',
-      rough: `exports.refused = []
+    const large = `module.exports = ${JSON.stringify('x'.repeat(8 * 1024 * 1024))}`
+    const project = createProject(
+      t,
+      {
+        plain: 'exports.a = 1',
+        large,
+        addon: "module.exports = require('./addon.node')",
+        evaluated: "exports.a = eval('1')",
+        broken: 'exports.a = ',
+        versionless: { manifest: { version: 'latest' }, files: { 'index.js': '' } },
+        outside: "module.exports = require('../../secret.json')",
+        malformed: { manifest: '{', files: { 'index.js': '' } },
+      },
+      { more: { version: '1.0.0' } },
+    )
+    write(join(project, 'secret.json'), '{"secret":"s3cret"}')
+    addPackage(project, 'undeclared', 'exports.a = 1')
+    write(join(project, 'node_modules/addon/addon.node'), 'binary')
+    await using vault = await openTestVault({ dependencies: [project] })
+    for (const [name, version, code, reason] of [
+      ['missing', '1.0.0', 'dependency_not_found', /does not name it/],
+      ['undeclared', '1.0.0', 'dependency_not_found', /does not name it/],
+      ['plain', '2.0.0', 'dependency_version_mismatch', /has version 1\.2\.3/],
+      ['large', '1.0.0', 'dependency_not_supported', /8388\d+ bytes; at most 8388608/],
+      ['addon', '1.0.0', 'dependency_not_supported', /No loader/],
+      ['evaluated', '1.0.0', 'dependency_not_supported', /eval\(\) is not available/],
+      ['broken', '1.0.0', 'dependency_not_supported', /cannot be linked: Unexpected/],
+      ['versionless', '1.0.0', 'dependency_not_supported', /no valid version/],
+      ['malformed', '1.0.0', 'dependency_not_found', /not installed/],
+      ['outside', '1.0.0', 'dependency_not_supported', /secret\.json, which is outside/],
+      ['fs', '1.0.0', 'dependency_not_supported', /module of Node/],
+    ] as const) {
+      const { status, body } = await deploy(vault, codeOf(`require('${name}')`), { [name]: version })
+      t.equal(status, 201, name)
+      t.equal(body.state, 'failed', name)
+      t.match(body.requested, {
+        reactor: { runtime: { dependencies: { [name]: version } } },
+        error_code: code,
+        error_message: reason,
+        error_details: { dependencies: [{ name, version, reason }] },
+      })
+      t.notMatch(JSON.stringify(body), 's3cret')
+      t.notMatch(JSON.stringify(body), project, 'no path of the machine')
+      t.match(await react(vault, body.id), {
+        status: 422,
+        body: { detail: 'The reactor is not ready: failed.' },
+      })
+    }
+  },
+)
+
+t.test('a package is evaluated again for each run, so a run sees no change of another run', async (t) => {
+  const project = createProject(t, {
+    shared: 'exports.state = {}',
+    rough: `exports.refused = []
 for (const change of [() => { Object.prototype.left = 1 }, () => { Array.prototype.map = 1 }, () => { globalThis.left = 1 }])
         try { change() } catch (error) { exports.refused.push(error.name) }`,
-    })
-    const vault = await openTestVault({ dependencies: [project] })
-    t.teardown(() => vault.stop())
-    const code = `const { state } = require('shared')
+  })
+  const vault = await openTestVault({ dependencies: [project] })
+  t.teardown(() => vault.stop())
+  const code = `const { state } = require('shared')
     const { refused } = require('rough')
     module.exports = async () => {
       const seen = [state.seen ?? 'nothing', {}.left ?? 'nothing', globalThis.left === 1, typeof [].map]
       state.seen = 'a change'
       return { res: { body: { seen, refused } } }
     }`
-    const { body } = await deploy(vault, code, { shared: '1.0.0', rough: '1.0.0' })
-    const own = ['nothing', 'nothing', true, 'function']
-    for (let round = 0; round < 3; round++)
-      t.match(await react(vault, body.id), {
-        status: 200,
-        body: { seen: own, refused: ['TypeError', 'TypeError'] },
-      })
-    t.same(
-      await run(vault, "[{}.left ?? 'nothing', globalThis.left ?? 'nothing']", {}),
-      { is: ['nothing', 'nothing'] },
-      'another reactor sees nothing of it',
-    )
-  },
-)
+  const { body } = await deploy(vault, code, { shared: '1.0.0', rough: '1.0.0' })
+  const own = ['nothing', 'nothing', true, 'function']
+  for (let round = 0; round < 3; round++)
+    t.match(await react(vault, body.id), {
+      status: 200,
+      body: { seen: own, refused: ['TypeError', 'TypeError'] },
+    })
+  t.same(
+    await run(vault, "[{}.left ?? 'nothing', globalThis.left ?? 'nothing']", {}),
+    { is: ['nothing', 'nothing'] },
+    'another reactor sees nothing of it',
+  )
+})
 
-t.test('names that are paths are refused, in reactors and in transforms', async (t) => {
+t.test('a dependency whose name is a path is refused, in reactors and in transforms', async (t) => {
   const project = createProject(t, { plain: 'exports.a = 1' })
   await using vault = await openTestVault({ dependencies: [project] })
   for (const name of [
@@ -220,7 +220,7 @@ t.test('names that are paths are refused, in reactors and in transforms', async 
 })
 
 t.test(
-  'a symbolic link to a target inside node_modules is followed, and a link to any other target is not',
+  'a symbolic link to a target in node_modules is followed, and a link to another target is not followed',
   async (t) => {
     const elsewhere = createDirectory(t)
     write(join(elsewhere, 'package.json'), '{"name":"linked","version":"1.0.0"}')
@@ -275,7 +275,7 @@ t.test(
   },
 )
 
-t.test('a deployed reactor keeps its packages, whatever happens to the project afterwards', async (t) => {
+t.test('a deployed reactor keeps its packages, whatever happens to the project later', async (t) => {
   const project = createProject(t, { plain: 'exports.a = 1', other: 'exports.a = 1' })
   await using vault = await openTestVault({ dependencies: [project] })
   const code = codeOf("require('plain').a")
@@ -298,7 +298,7 @@ t.test('a deployed reactor keeps its packages, whatever happens to the project a
   )
 })
 
-t.test('a hostile package.json declares nothing', async (t) => {
+t.test('a hostile package.json cannot declare a dependency', async (t) => {
   const project = createProject(t, { plain: 'exports.a = 1' })
   await using vault = await openTestVault({ dependencies: [project] })
   for (const text of [
@@ -315,39 +315,45 @@ t.test('a hostile package.json declares nothing', async (t) => {
   }
 })
 
-t.test('without a project, dependencies are not available, and node-bt ignores them', async (t) => {
-  await using vault = await openTestVault()
-  const { body } = await deploy(vault, codeOf('1'), { plain: '1.0.0' })
-  t.match(body, {
-    state: 'failed',
-    requested: { error_code: 'dependencies_not_available', error_message: /--dependencies/ },
-  })
-  const runtime = { dependencies: { plain: '1.0.0' } }
-  t.match(await send(vault, 'POST', '/reactors', { name: 'r', code: codeOf('1'), runtime }), {
-    status: 201,
-    body: { state: 'active', runtime: { image: 'node-bt', dependencies: { plain: '1.0.0' } } },
-  })
-})
+t.test(
+  'without a project, a reactor cannot have dependencies, and the image node-bt ignores them',
+  async (t) => {
+    await using vault = await openTestVault()
+    const { body } = await deploy(vault, codeOf('1'), { plain: '1.0.0' })
+    t.match(body, {
+      state: 'failed',
+      requested: { error_code: 'dependencies_not_available', error_message: /--dependencies/ },
+    })
+    const runtime = { dependencies: { plain: '1.0.0' } }
+    t.match(await send(vault, 'POST', '/reactors', { name: 'r', code: codeOf('1'), runtime }), {
+      status: 201,
+      body: { state: 'active', runtime: { image: 'node-bt', dependencies: { plain: '1.0.0' } } },
+    })
+  },
+)
 
-t.test('code with the image node-bt requires the packages of the list that the project has', async (t) => {
-  const project = createProject(t, {
-    axios: "module.exports = 'axios'",
-    '@basis-theory/node-sdk': "module.exports = 'the client'",
-    unlisted: 'exports.a = 1',
-  })
-  await using vault = await openTestVault({ dependencies: [project] })
-  const runBare = async (name: string) => {
-    const code = `module.exports = async () => ({ raw: require("${name}") })`
-    const { body } = await send(vault, 'POST', '/reactors', { name: 'r', code })
-    return react(vault, body.id)
-  }
-  t.match(await runBare('axios'), { body: { raw: 'axios' } })
-  t.match(await runBare('@basis-theory/node-sdk-2'), { body: { raw: 'the client' } })
-  for (const name of ['unlisted', 'stripe', '@basis-theory/node-sdk'])
-    t.match(await runBare(name), { status: 500, body: { errors: { error: [/Cannot find module/] } } }, name)
-})
+t.test(
+  'code with the image node-bt can require the packages of a fixed list that the project has',
+  async (t) => {
+    const project = createProject(t, {
+      axios: "module.exports = 'axios'",
+      '@basis-theory/node-sdk': "module.exports = 'the client'",
+      unlisted: 'exports.a = 1',
+    })
+    await using vault = await openTestVault({ dependencies: [project] })
+    const runBare = async (name: string) => {
+      const code = `module.exports = async () => ({ raw: require("${name}") })`
+      const { body } = await send(vault, 'POST', '/reactors', { name: 'r', code })
+      return react(vault, body.id)
+    }
+    t.match(await runBare('axios'), { body: { raw: 'axios' } })
+    t.match(await runBare('@basis-theory/node-sdk-2'), { body: { raw: 'the client' } })
+    for (const name of ['unlisted', 'stripe', '@basis-theory/node-sdk'])
+      t.match(await runBare(name), { status: 500, body: { errors: { error: [/Cannot find module/] } } }, name)
+  },
+)
 
-t.test('if a change cannot be built, the earlier version keeps running', async (t) => {
+t.test('if a change of a reactor cannot be built, the earlier version keeps running', async (t) => {
   const project = createProject(t, { plain: 'exports.a = 1' })
   await using vault = await openTestVault({ dependencies: [project] })
   const { body } = await deploy(vault, codeOf("require('plain').a"), { plain: '1.0.0' })
@@ -389,18 +395,29 @@ t.test('if a change cannot be built, the earlier version keeps running', async (
   t.same((await react(vault, body.id)).body, { is: 'newer' })
 })
 
-t.test('a reactor that never ran is failed until a change can be built', async (t) => {
-  const project = createProject(t, { plain: 'exports.a = 1' })
-  await using vault = await openTestVault({ dependencies: [project] })
-  const { body } = await deploy(vault, codeOf('1'), { missing: '1.0.0' })
-  t.equal(body.state, 'failed')
-  const path = `/reactors/${body.id}`
-  await send(vault, 'PATCH', path, { code: codeOf('2') })
-  t.match((await send(vault, 'GET', path)).body, { state: 'failed', code: codeOf('2') }, 'no version has run')
-  await send(vault, 'PATCH', path, { runtime: { dependencies: { missing: null, plain: '1.0.0' } } })
-  t.match((await send(vault, 'GET', path)).body, { state: 'active', code: codeOf('2'), requested: undefined })
-  t.same((await react(vault, body.id)).body, { is: 2 })
-})
+t.test(
+  'if the first version of a reactor cannot be built, the reactor is failed until a change can be built',
+  async (t) => {
+    const project = createProject(t, { plain: 'exports.a = 1' })
+    await using vault = await openTestVault({ dependencies: [project] })
+    const { body } = await deploy(vault, codeOf('1'), { missing: '1.0.0' })
+    t.equal(body.state, 'failed')
+    const path = `/reactors/${body.id}`
+    await send(vault, 'PATCH', path, { code: codeOf('2') })
+    t.match(
+      (await send(vault, 'GET', path)).body,
+      { state: 'failed', code: codeOf('2') },
+      'no version has run',
+    )
+    await send(vault, 'PATCH', path, { runtime: { dependencies: { missing: null, plain: '1.0.0' } } })
+    t.match((await send(vault, 'GET', path)).body, {
+      state: 'active',
+      code: codeOf('2'),
+      requested: undefined,
+    })
+    t.same((await react(vault, body.id)).body, { is: 2 })
+  },
+)
 
 t.test('the state of a proxy is the worst state of its transforms', async (t) => {
   const project = createProject(t, { plain: 'exports.a = 1' })
@@ -450,7 +467,7 @@ t.test('the state of a proxy is the worst state of its transforms', async (t) =>
 })
 
 t.test(
-  'reactors of a seed have dependencies too, and a directory without a project is refused',
+  'reactors of a seed can have dependencies, and a directory without a project is refused',
   async (t) => {
     const project = createProject(t, { plain: 'exports.a = 1' })
     const seed = {
@@ -513,7 +530,7 @@ t.test('if the esbuild of the project is too old or misbehaves, a reactor fails 
 })
 
 t.test(
-  'the process that links packages gets no variable of the server, and runs no script of a package',
+  'the process that links packages gets no environment variable of the server, and runs no script of a package',
   async (t) => {
     const project = createProject(t, { plain: 'exports.a = 1' }, { esbuild: false })
     const marker = join(project, 'marker')

@@ -1,5 +1,5 @@
 /**
- * The packages of the table in docs/reactors.md that are installed in this repository: each is linked, and called in the
+ * Links each package of the table in docs/reactors.md that is installed in this repository, and calls it in the
  * sandbox.
  */
 import { readFileSync, symlinkSync } from 'node:fs'
@@ -30,7 +30,7 @@ const table = readFileSync(join(root, 'docs/reactors.md'), 'utf8')
     return name === undefined ? [] : [{ name, version: version!, isTested: isTested !== undefined }]
   })
 
-t.test('the table of the document lists the tested packages with their versions', async (t) => {
+t.test('the table in docs/reactors.md lists the tested packages with their versions', async (t) => {
   t.ok(table.length > 10)
   const tested = table.filter(({ isTested }) => isTested).map(({ name }) => name)
   t.same(tested.sort(), Object.keys(CALLS).sort())

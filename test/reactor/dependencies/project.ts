@@ -1,4 +1,4 @@
-/** A project with packages of our own, for tests of linking. */
+/** A project with packages that the tests write themselves, for tests of linking. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -8,7 +8,7 @@ import type { Test } from 'tap'
 const OWN_MODULES = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
 
 export interface PackageFiles {
-  /** The text of `package.json`, or an object, to which the name and the version are added. */
+  /** The text of `package.json`, or an object. `addPackage` adds the name and the version to an object. */
   manifest?: object | string
   files?: Readonly<Record<string, string>>
 }
@@ -21,8 +21,8 @@ export function createDirectory(t: Test): string {
 }
 
 /**
- * Creates a project whose `package.json` names all `packages`, and `more`. The project has the esbuild of this
- * repository, unless `esbuild` is false.
+ * Creates a project whose `package.json` declares all `packages` and has the properties of `more`. The project has the
+ * esbuild of this repository, unless `esbuild` is false.
  */
 export function createProject(
   t: Test,

@@ -36,7 +36,7 @@ const DECLARED = { free: '1.0.0', '@acme/kit': '1.0.0' }
 
 type Vault = Awaited<ReturnType<typeof openTestVault>>
 
-/** The answer of code with this expression. */
+/** Runs code with this expression and returns its answer. */
 async function run(
   vault: Vault,
   expression: string,
@@ -59,7 +59,7 @@ t.test('a path below a declared package is resolved by the exports of the packag
 })
 
 t.test(
-  'a path cannot lead out of its package, and a path that the exports of the package do not list is refused',
+  'a path below a package cannot lead out of the package, and a path that its exports do not list is refused',
   async (t) => {
     const project = createProject(t, PACKAGES)
     const elsewhere = createDirectory(t)
@@ -89,7 +89,7 @@ t.test(
   },
 )
 
-t.test('a bundle of a subpath is found in a directory of --modules', async (t) => {
+t.test('the bundle of a path below a package is found in a directory of --modules', async (t) => {
   const directory = createDirectory(t)
   const files = {
     'free.js': 'exports.n = 0',
