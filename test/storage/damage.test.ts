@@ -159,7 +159,7 @@ async function readAll(files: FakeFiles) {
 
 const ROWS = ['log 1', 'log 2', 'newer', 'second', 'third']
 
-t.test('a flipped byte in any file, or a missing end, is detected', async (t) => {
+t.test('a flipped byte in any file of a vault, or a missing end, is detected', async (t) => {
   const { files, truth } = await makeVault()
   t.strictSame(await look(files.afterCrash(false)), { told: truth, notices: [] })
   t.strictSame(await readAll(files.afterCrash(false)), { texts: ROWS, missing: 0, findings: [] })
@@ -196,7 +196,7 @@ t.test('a flipped byte in any file, or a missing end, is detected', async (t) =>
 })
 
 t.test(
-  'if one copy of the footer of a table or the end of the table is damaged, verification finds the damage and no row is lost',
+  'if the footer or the end of a table is damaged, verification finds the damage and no row is lost',
   async (t) => {
     const { files, truth } = await makeVault()
     const [table] = pathsOf(files, '/segments/') as [string]
@@ -234,7 +234,7 @@ t.test(
   },
 )
 
-t.test('a compaction writes a table with a damaged end again', async (t) => {
+t.test('a compaction repairs a table with a damaged end, because it writes the table again', async (t) => {
   const { files, truth } = await makeVault()
   const [table] = pathsOf(files, '/segments/') as [string]
   const copy = damaged(files, table, (bytes) => bytes.subarray(0, -1))
@@ -247,7 +247,7 @@ t.test('a compaction writes a table with a damaged end again', async (t) => {
 })
 
 t.test(
-  'a vault without one of its files does not open, but a copy of the vault has the rows of the other files',
+  'a vault without one of its files does not open, but a copy can contain the rows of the other files',
   async (t) => {
     const { files, head } = await makeVault()
     for (const path of files.contents().keys()) {
@@ -286,7 +286,7 @@ t.test('verification reports which rows are damaged and which can be read', asyn
   t.match(await verify(damaged(files, table, () => undefined)), { findings: [{ problem: /is missing/ }] })
 })
 
-t.test('a log is refused if its frames are swapped, repeated, removed or broken', async (t) => {
+t.test('a write-ahead log is refused if its frames are swapped, repeated, removed or broken', async (t) => {
   const { files, wal, head, firstHead } = await makeVault()
   const [first, second, third] = framesOf(files.contents().get(wal)!) as [Buffer, Buffer, Buffer]
   const cases: [string, Buffer[]][] = [
@@ -324,7 +324,7 @@ t.test('files of an older copy, or of another vault with the same id, are refuse
 })
 
 t.test(
-  'a header of a newer format, with an unknown shape or of excessive size is refused, and the error says why',
+  'a vault header is refused if it has a newer format, an unknown shape or an excessive size, with the reason',
   async (t) => {
     const { files } = await makeVault()
     const header = JSON.parse(files.contents().get('/vault/vault.json')!.toString())
@@ -408,7 +408,7 @@ t.test(
   },
 )
 
-t.test('if the disk has no room to set a damaged log aside, the log is not changed', async (t) => {
+t.test('if the disk has no room for a copy of a damaged log, the log is not changed', async (t) => {
   const { files, wal, head, firstHead, truth } = await makeVault()
   const torn = files.contents().get(wal)!.subarray(0, -5)
   files.plant(wal, torn)

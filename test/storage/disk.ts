@@ -5,7 +5,7 @@ import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.
 
 let opened = 0
 
-/** Options whose random bytes differ at each opening. `vault` selects the keys. */
+/** Returns options whose random bytes differ at each opening. The argument `vault` selects the keys. */
 export function diskOptions(files: FakeFiles, role: 'command' | 'server' = 'command', vault = 'vault') {
   const random = repeatableRandom(`opened ${opened++}`)
   const notices: string[] = []
@@ -29,7 +29,7 @@ export const remove = (engine: FileEngine, name: string) =>
 export const get = (engine: FileEngine, name: string) =>
   engine.read((reader) => reader.get(KIND, 1, idOf(name)))
 
-/** All rows of tenant 1 of a kind, newest first. */
+/** Returns all rows of tenant 1 of a kind, newest first. */
 export const rowsOf = (engine: FileEngine, kind = KIND) =>
   engine.read(async (reader) => {
     return (await reader.find({ kind, tenant: 1, all: allOf(kind), page: 1, size: 1000 })).rows
@@ -40,11 +40,11 @@ export const pathsOf = (files: FakeFiles, part: string) =>
 
 export const walsOf = (files: FakeFiles) => pathsOf(files, '/journal-')
 
-/** The paths of the files that contain these bytes. */
+/** Returns the paths of the files that contain the bytes of `text`. */
 export const holds = (files: FakeFiles, text: string) =>
   [...files.contents()].filter(([, bytes]) => bytes.includes(text)).map(([path]) => path)
 
-/** Copies the disk and changes one file of the copy. If `change` returns nothing, removes the file. */
+/** Copies the disk and changes one file of the copy. If `change` returns nothing, the function removes the file. */
 export function damaged(
   files: FakeFiles,
   path: string,
@@ -62,7 +62,7 @@ export const flipped =
     return bytes
   }
 
-/** The frames of a write-ahead log. */
+/** Splits a write-ahead log into its frames. */
 export function framesOf(bytes: Buffer): Buffer[] {
   const frames: Buffer[] = []
   for (let at = 0; at < bytes.length; ) {

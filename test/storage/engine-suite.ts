@@ -10,7 +10,7 @@ export interface OpenedEngine {
   clock: ReturnType<typeof createClock>
   /** Flushes or compacts, if the engine supports it. */
   flush?(): Promise<void>
-  /** Closes the engine and opens its files again. */
+  /** Closes the engine and opens the files of the engine again. */
   reopen?(): Promise<Engine>
 }
 
@@ -19,7 +19,10 @@ const queryOf = (where: Where, page: Partial<Query> = {}): Query => {
   return { ...shape, ...page, where }
 }
 
-/** Finds a page. Asserts that seeking returns the same rows in both directions and with every step size. */
+/**
+ * Returns a page of rows. The function also asserts that seeking returns the same rows in both directions and with
+ * every step size.
+ */
 const find = (engine: Engine, query: Query) =>
   engine.read(async (reader) => {
     const found = await reader.find(query)
@@ -44,7 +47,7 @@ const find = (engine: Engine, query: Query) =>
 
 const insert = (engine: Engine, wanted: Wanted) => engine.write((writer) => writer.put(draftOf(wanted)))
 
-/** Replaces a row as callers do: passes the row that they read. */
+/** Replaces a row as callers do: the function passes the row that it has read. */
 const replace = (engine: Engine, wanted: Wanted) =>
   engine.write(async (writer) => {
     const { name, tenant = 1 } = wanted
@@ -56,7 +59,7 @@ const replace = (engine: Engine, wanted: Wanted) =>
 /** Runs every test with engines that `open` makes. */
 export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs = 120 } = {}): void {
   t.test(
-    'a unit of work sees its own changes, and others see them only after the unit has ended',
+    'a unit of work sees its own changes, and other units see them only after the unit has ended',
     async (t) => {
       const { engine } = await open()
       const seen = await engine.write(async (writer) => {
@@ -72,7 +75,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
   )
 
   t.test(
-    'an engine that counts changes counts them for each kind, and a change of a tenant counts for every kind',
+    'an engine counts changes for each kind of row, and a change of a tenant counts for every kind',
     async (t) => {
       const { engine } = await open()
       const isCounted = async (work: (writer: EngineWriter) => unknown) => {
@@ -91,7 +94,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
     },
   )
 
-  t.test('concurrent units of work have the same result as if they ran one after another', async (t) => {
+  t.test('concurrent units of work have the same result as units that run one after another', async (t) => {
     const { engine } = await open()
     await insert(engine, { name: 'count', text: '0' })
     const add = () =>
@@ -105,7 +108,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
     await Promise.all(Array.from({ length: 12 }, add))
     t.equal(await read(), '12')
     const [, seen] = await Promise.all([add(), add().then(read)])
-    // The other unit of work may still be running.
+    // The other unit of work may still be running, so both numbers are correct.
     t.ok(['13', '14'].includes(seen), seen)
     t.equal(await read(), '14')
     await engine.close()
@@ -148,7 +151,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
     },
   )
 
-  t.test('random calls give the same results on the engine as on a plain list of rows', async (t) => {
+  t.test('random calls on the engine give the same results as on a plain list of rows', async (t) => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
       const opened = await open()
       const model: Model = { seq: 0, now: 0, rows: [] }
@@ -213,11 +216,14 @@ const small = fc.nat({ max: 11 })
 const tenant = fc.constantFrom(1, 1, 1, 2)
 const kind = fc.constantFrom(KIND, LOG_KIND)
 const key = fc.nat({ max: 4 })
-/** A key may occur twice. */
+/** A row may have the same key twice. */
 const keys = fc.array(key, { maxLength: 4 })
-/** Rows and the clock use the same few moments, so that they often coincide. */
+/** The rows and the clock use only these moments, so that their times often coincide. */
 const moment = fc.constantFrom(0, 1_000, 1_099, 1_100, 1_101, 1_200, 1_300)
-/** Conditions with more alternative keys than an engine looks up one by one. Most of the keys belong to no row. */
+/**
+ * Conditions with so many alternative keys that an engine does not look them up one by one. Most of the keys belong to
+ * no row.
+ */
 const manyKeys = fc.array(key, { maxLength: 3 }).map((some) => {
   const others = Array.from({ length: 40 }, (_, at) => 100 + at)
   return { or: [...some, ...others].map((each) => ({ key: each })) }
@@ -343,7 +349,7 @@ function agree(found: unknown, expected: unknown, about: unknown): void {
   throw new Error(`asked ${texts[0]}, expected ${texts[1]}, found ${texts[2]}`)
 }
 
-/** Rows of different kinds have no keys and no ids in common. */
+/** Returns the condition in the form that engines take. Rows of different kinds have no keys and no ids in common. */
 function toWhere(condition: Condition, kind: number, tenant: number): Where {
   const inner = (part: Condition) => toWhere(part, kind, tenant)
   const nameOf = (name: number) => `${kind === KIND ? '' : 'log '}${name}`

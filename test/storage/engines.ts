@@ -1,4 +1,4 @@
-/** Engines without encryption. The test itself drafts the row of each log entry. */
+/** Engines without encryption, for tests. The tests themselves draft the row of each log entry. */
 
 import type { Clock } from '../../src/crypto/ports.js'
 import type { Draft, Engine, LogEntry, LogSealer, Row } from '../../src/storage/engine.js'
@@ -12,7 +12,7 @@ export const KIND = 3
 export const LOG_KIND = 255
 export const idOf = (name: string, tenant = 1) => digest(`id/${KIND}/${tenant}/${name}`, 16)
 export const keyOf = (name: string, tenant = 1) => digest(`key/${tenant}/${name}`, 8)
-/** The key that all rows of a kind have. Two kinds never have the same key. */
+/** Returns the key that all rows of a kind have. Two kinds of rows never have the same key. */
 export const allOf = (kind: number, tenant = 1) => keyOf(kind === KIND ? 'all' : 'logs', tenant)
 export const textOf = ({ sealed }: Pick<Row, 'sealed'>) => Buffer.from(sealed).toString()
 
@@ -82,7 +82,7 @@ export async function openFileEngine(options: file.FileEngineOptions): Promise<f
 
 export const createMemoryEngine = (clock: Clock): Engine => sealAtOnce(attached(new MemoryEngine(clock)))
 
-/** Stores the log entries of each unit of work as rows at once, by saving the engine's state. */
+/** Makes the engine save its state after each unit of work, so that log entries become rows at once. */
 export function sealAtOnce(engine: MemoryEngine): MemoryEngine {
   const write = engine.write.bind(engine)
   engine.write = async (work) => {

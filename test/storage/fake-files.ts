@@ -1,14 +1,16 @@
 /**
- * An in-memory disk that loses unsynced data in a crash, and that stops or fails at a chosen step. Tests use it in
- * place of `nodeFiles` to crash a process or a machine at every step.
+ * An in-memory disk that loses unsynced data in a crash, and that stops or fails at a chosen step. Tests use this disk
+ * in place of `nodeFiles` to crash a process or a machine at every step.
  */
 import { CofferError } from '../../src/errors.js'
 import { type FileStat, type Files, storageError } from '../../src/storage/files.js'
 
-/** Thrown at the point of the crash. The code under test must not catch it and continue. */
+/**
+ * The error that the disk throws at the point of the crash. The code under test must not catch this error and continue.
+ */
 export class Stopped extends Error {}
 
-/** A buffer is replaced and never changed in place, so files can share it. */
+/** The bytes of a file are replaced and never changed in place, so two files can share one buffer. */
 interface File {
   bytes: Buffer
   /** The bytes that are left after a power cut. */
@@ -19,23 +21,26 @@ interface File {
 interface Directory {
   names: Map<string, File>
   safe: Map<string, File>
-  /** Names that a rename has set but that are not synced yet. */
+  /** Names that a rename has set, and that are not synced yet. */
   renamed: Set<string>
 }
 
-/** The fault of the disk at step `at`. With `stop` the process ends. With another code the system reports an error. */
+/**
+ * The fault that the disk has at step `at`. With the code `stop`, the process ends. With another code, the system
+ * reports an error.
+ */
 export type Fault = { at: number; code: 'stop' | 'EIO' | 'ENOSPC'; isTorn?: boolean }
 
 const SECTOR = 512
 
 export class FakeFiles implements Files {
   readonly user = 1000
-  /** Number of steps so far. Each change of the disk and each sync is one step. */
+  /** Number of steps until now. Each change of the disk and each sync is one step. */
   steps = 0
-  /** Number of reads so far. */
+  /** Number of reads until now. */
   reads = 0
   fault: Fault | undefined
-  /** The action that the fault interrupted. */
+  /** The action that the fault interrupted, if there was one. */
   failed: string | undefined
   #directories = new Map<string, Directory>([['/', emptyDirectory()]])
   readonly #open = new Map<number, { path: string; file: File }>()
@@ -47,8 +52,9 @@ export class FakeFiles implements Files {
   #next = 3
 
   /**
-   * Returns the disk after a crash of the process or, if `isPowerCut`, of the machine. After a power cut only synced
-   * data is left. With `keepsRenames`, the disk has stored a rename but not a name that was created before it.
+   * Returns the disk after a crash of the process or, if `isPowerCut` is true, after a crash of the machine. After a
+   * power cut, only synced data is left. With `keepsRenames`, the disk has stored a rename, but it has not stored a
+   * name that was created before the rename.
    */
   afterCrash(isPowerCut: boolean, keepsRenames = false): FakeFiles {
     const next = new FakeFiles()
@@ -65,12 +71,12 @@ export class FakeFiles implements Files {
     return next
   }
 
-  /** Paths of the descriptors that are still open. */
+  /** Returns the paths of the descriptors that are still open. */
   get openFiles(): string[] {
     return [...this.#open.values()].map(({ path }) => path)
   }
 
-  /** The bytes of every file, by path. */
+  /** Returns the bytes of every file, by path. */
   contents(): Map<string, Buffer> {
     const all = new Map<string, Buffer>()
     for (const [path, { names }] of this.#directories)
@@ -78,7 +84,7 @@ export class FakeFiles implements Files {
     return all
   }
 
-  /** Sets the bytes of a file behind the engine's back. `undefined` removes the file. */
+  /** Sets the bytes of a file without a call of the engine. If `bytes` is undefined, the function removes the file. */
   plant(path: string, bytes: Buffer | undefined): void {
     const { names, safe } = this.#parent(path)
     const copy = Buffer.from(bytes ?? [])
@@ -119,7 +125,8 @@ export class FakeFiles implements Files {
   write(file: number, bytes: Uint8Array, position: number): void {
     const held = this.#file(file)
     const fault = this.fault
-    // A disk writes one sector completely or not at all. Therefore a process crashes either before or after this write.
+    // A disk writes one sector completely or not at all. Therefore a process can crash only before or after a write of
+    // one sector.
     const isOneSector = position === 0 && bytes.length <= SECTOR
     const isTorn = fault?.isTorn === true && this.steps + 1 === fault.at && !isOneSector
     if (isTorn) put(held, bytes.subarray(0, Math.floor(bytes.length / 2)), position)
@@ -221,7 +228,7 @@ export class FakeFiles implements Files {
     this.steps++
     const { fault } = this
     if (fault === undefined || this.steps < fault.at) return
-    // A process that was stopped fails at every further step. An error of the system occurs only once.
+    // After the code `stop`, every further step fails. With another code, the error of the system occurs only once.
     if (fault.code === 'stop') throw new Stopped(`stopped: ${action} ${path}`)
     if (this.steps !== fault.at) return
     this.failed = action
@@ -255,7 +262,7 @@ function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
-/** The path without `..`. */
+/** Returns the path without `..`. */
 function resolve(path: string): string {
   const parts: string[] = []
   for (const part of path.split('/')) {

@@ -57,10 +57,10 @@ t.test('the engine of a server gives the guarantees of every engine', async (t) 
   engineSuite(t, () => openNew('server')),
 )
 
-/** Returns the bytes of a row. No other file contains them by chance. */
+/** Returns the bytes of the row `name`. No other file contains these bytes by chance. */
 const secretOf = (name: string) => `sealed bytes of ${name}, ${'x'.repeat(40)}`
 
-t.test('a log is flushed when its rows have more keys than the limit', async (t) => {
+t.test('the write-ahead log is flushed when its rows have more keys than the limit', async (t) => {
   for (const keys of [10_000, 40]) {
     const options = { ...diskOptions(new FakeFiles()), flushAt: { bytes: 1_000_000, rows: 1_000, keys } }
     const engine = await createFileEngine(options)
@@ -70,7 +70,7 @@ t.test('a log is flushed when its rows have more keys than the limit', async (t)
   }
 })
 
-t.test('a server flushes its log even if it only reads', async (t) => {
+t.test('a server flushes its write-ahead log even if the server only reads', async (t) => {
   const flushAt = { bytes: 2_000, rows: 1_000 }
   const options = { ...diskOptions(new FakeFiles(), 'server'), flushAt }
   const engine = await createFileEngine(options)
@@ -113,32 +113,29 @@ t.test('after a removal is acknowledged, no file contains the row', async (t) =>
   await engine.close()
 })
 
-t.test(
-  'a row of a queue is overwritten at the next flush, so its removal needs no flush of its own',
-  async (t) => {
-    const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
-    const { files } = options
-    const engine = await createFileEngine(options)
-    const [QUEUED = 0] = QUEUE_ROWS
-    t.strictSame([...QUEUE_ROWS], [KINDS.event_batch, KINDS.waiting_batch])
-    const draft = (name: string) => ({ ...draftOf({ name, text: secretOf(name) }), kind: QUEUED })
-    const removeOf = (name: string) => engine.write((writer) => writer.remove(QUEUED, 1, idOf(name)), 'soon')
-    await engine.write((writer) => writer.put(draft('a')))
-    await engine.flush()
-    t.equal(holds(files, secretOf('a')).length, 1)
-    await engine.write((writer) => writer.put(draft('b')))
-    const before = walsOf(files)
-    await removeOf('b')
-    t.strictSame(walsOf(files), before, 'the removal does not replace the log')
-    await removeOf('a')
-    t.match(await engine.status(), { rows: { records: 0 } })
-    await until(async () => holds(files, secretOf('a')).length === 0)
-    await engine.close()
-    t.strictSame([...holds(files, secretOf('a')), ...holds(files, secretOf('b'))], [])
-  },
-)
+t.test('a removal from a queue needs no flush, because the next flush overwrites the row', async (t) => {
+  const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
+  const { files } = options
+  const engine = await createFileEngine(options)
+  const [QUEUED = 0] = QUEUE_ROWS
+  t.strictSame([...QUEUE_ROWS], [KINDS.event_batch, KINDS.waiting_batch])
+  const draft = (name: string) => ({ ...draftOf({ name, text: secretOf(name) }), kind: QUEUED })
+  const removeOf = (name: string) => engine.write((writer) => writer.remove(QUEUED, 1, idOf(name)), 'soon')
+  await engine.write((writer) => writer.put(draft('a')))
+  await engine.flush()
+  t.equal(holds(files, secretOf('a')).length, 1)
+  await engine.write((writer) => writer.put(draft('b')))
+  const before = walsOf(files)
+  await removeOf('b')
+  t.strictSame(walsOf(files), before, 'the removal does not replace the log')
+  await removeOf('a')
+  t.match(await engine.status(), { rows: { records: 0 } })
+  await until(async () => holds(files, secretOf('a')).length === 0)
+  await engine.close()
+  t.strictSame([...holds(files, secretOf('a')), ...holds(files, secretOf('b'))], [])
+})
 
-t.test('commands leave a short log and few tables for the next command', async (t) => {
+t.test('a command leaves a short write-ahead log and few tables for the next command', async (t) => {
   const options = diskOptions(new FakeFiles())
   await (await createFileEngine(options)).close()
   const run = async (work: (engine: FileEngine, name: string) => Promise<unknown>) => {
@@ -155,7 +152,7 @@ t.test('commands leave a short log and few tables for the next command', async (
   }
   const largest = await run((engine, name) => put(engine, name, 'x'))
   t.ok(largest > 48 * 100 && largest < 48 * 400, `a log has at most ${largest} bytes`)
-  // Commands that only read also replace a row: the head of the audit log.
+  // A command that only reads also replaces a row: the head of the audit log.
   const replaced = await run((engine) => replace(engine, '0', 'x'.repeat(2000)))
   t.ok(
     replaced > 32 * 2000 && replaced < 34 * 2200,
@@ -166,23 +163,26 @@ t.test('commands leave a short log and few tables for the next command', async (
   await engine.close()
 })
 
-t.test('a server soon overwrites the older version of a row, even if little was written since', async (t) => {
-  const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
-  const { files } = options
-  const engine = await createFileEngine(options)
-  await put(engine, 'a', secretOf('a'))
-  await engine.flush()
-  t.equal(holds(files, secretOf('a')).length, 1)
-  await replace(engine, 'a', secretOf('new'))
-  await until(async () => !(holds(files, secretOf('a')).length > 0))
-  t.strictSame(holds(files, secretOf('a')), [])
-  t.equal(holds(files, secretOf('new')).length, 1)
-  t.match(await engine.status(), { rows: { records: 1 }, walBytes: 0 })
-  await engine.close()
-})
+t.test(
+  'a server soon overwrites the older version of a row, even if it has written little since then',
+  async (t) => {
+    const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
+    const { files } = options
+    const engine = await createFileEngine(options)
+    await put(engine, 'a', secretOf('a'))
+    await engine.flush()
+    t.equal(holds(files, secretOf('a')).length, 1)
+    await replace(engine, 'a', secretOf('new'))
+    await until(async () => !(holds(files, secretOf('a')).length > 0))
+    t.strictSame(holds(files, secretOf('a')), [])
+    t.equal(holds(files, secretOf('new')).length, 1)
+    t.match(await engine.status(), { rows: { records: 1 }, walBytes: 0 })
+    await engine.close()
+  },
+)
 
 t.test(
-  'a row that is removed during a compaction is overwritten in the compacted table before that table is used',
+  'a row that is removed during a compaction is overwritten before the compacted table is used',
   async (t) => {
     for (const isFlushed of [false, true]) {
       const options = { ...diskOptions(new FakeFiles(), 'server') }
@@ -217,7 +217,7 @@ t.test(
 )
 
 t.test(
-  'readers see only synced changes, and a refusal waits until the changes that caused it are synced',
+  'a read sees only synced changes, and a refusal waits until the changes that caused it are synced',
   async (t) => {
     const options = diskOptions(new FakeFiles(), 'server')
     const engine = await createFileEngine(options)
@@ -258,14 +258,14 @@ class SlowFiles extends FakeFiles {
     await new Promise<void>((resolve) => this.asked.push(resolve))
     return super.syncDataBeside(path)
   }
-  /** Resolves when a sync is requested. */
+  /** Resolves when the engine has requested a sync. */
   async awaitSync(): Promise<void> {
     while (this.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
 
 t.test(
-  'during a concurrent sync of the log, other units of work continue and see entries that are not synced yet',
+  'during a concurrent sync of the log, other units of work run and see entries that are not synced yet',
   async (t) => {
     const files = new SlowFiles()
     const options = { ...diskOptions(files, 'server'), files }
@@ -314,14 +314,14 @@ t.test(
   },
 )
 
-t.test('a command that reads for a long time stores its log entries while it reads', async () => {
+t.test('a command that reads for a long time stores its log entries before the read ends', async () => {
   const engine = await createFileEngine(diskOptions(new FakeFiles(), 'command'))
   for (const end = Date.now() + 2_500; Date.now() < end; await new Promise((go) => setTimeout(go, 50)))
     await engine.write((writer) => writer.append(logOf(`${Date.now()}`)), 'soon')
   await engine.close()
 })
 
-t.test('a disk that cannot sync concurrently is reported once, and no entry is stored', async (t) => {
+t.test('a disk that cannot sync concurrently is reported once, and no log entry is stored', async (t) => {
   const files = new SlowFiles()
   const options = { ...diskOptions(files, 'server'), files }
   const engine = await createFileEngine(options)

@@ -109,13 +109,13 @@ t.test('symbolic links to directories and to files are not followed', async (t) 
   t.equal(Buffer.from(readWhole(options.files, target, 10)!).toString(), 'mine')
 })
 
-t.test('a directory without a vault is reported as missing', async (t) => {
+t.test('if a directory contains no vault, the error says that the vault is missing', async (t) => {
   const directory = makeDirectory(t)
   await t.rejects(openFileEngine(optionsFor(directory)), { code: 'vault_missing', message: /coffer init/ })
   await t.rejects(readHeader(nodeFiles(), join(directory, 'nowhere')), { code: 'vault_missing' })
 })
 
-t.test('error codes of the system are explained in words', (t) => {
+t.test('the error codes of the operating system are explained in words', (t) => {
   const cases = {
     EACCES: /permission denied/,
     EROFS: /read-only/,
@@ -132,18 +132,21 @@ t.test('error codes of the system are explained in words', (t) => {
   t.end()
 })
 
-t.test('a file can be truncated, a second link with the same name fails, and a second removal fails', (t) => {
-  const directory = makeDirectory(t)
-  const files = nodeFiles()
-  const [path, second] = [join(directory, 'file'), join(directory, 'second')]
-  const file = files.create(path)
-  files.write(file, Buffer.from('hello world'), 0)
-  files.truncate(file, 5)
-  files.close(file)
-  t.match(files.stat(path), { kind: 'file', mode: 0o600, size: 5 })
-  t.strictSame([files.link(path, second), files.link(path, second)], [true, false])
-  t.strictSame([files.remove(path), files.remove(path)], [true, false])
-  t.strictSame(files.list(directory), ['second'])
-  t.throws(() => readWhole(files, second, 4), { code: 'vault_damaged' })
-  t.end()
-})
+t.test(
+  'nodeFiles can truncate a file, and refuses a second link with the same name and a second removal',
+  (t) => {
+    const directory = makeDirectory(t)
+    const files = nodeFiles()
+    const [path, second] = [join(directory, 'file'), join(directory, 'second')]
+    const file = files.create(path)
+    files.write(file, Buffer.from('hello world'), 0)
+    files.truncate(file, 5)
+    files.close(file)
+    t.match(files.stat(path), { kind: 'file', mode: 0o600, size: 5 })
+    t.strictSame([files.link(path, second), files.link(path, second)], [true, false])
+    t.strictSame([files.remove(path), files.remove(path)], [true, false])
+    t.strictSame(files.list(directory), ['second'])
+    t.throws(() => readWhole(files, second, 4), { code: 'vault_damaged' })
+    t.end()
+  },
+)

@@ -8,7 +8,7 @@ import { diskOptions, get, holds, pathsOf, put, remove, replace, rowsOf, until }
 import { createFileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 
-/** A disk on which files whose path matches `full` cannot grow. */
+/** A disk on which a file cannot grow if its path matches `full`. */
 class FullFiles extends FakeFiles {
   full: RegExp | undefined
   readonly #paths = new Map<number, string>()
@@ -34,9 +34,12 @@ class FullFiles extends FakeFiles {
 }
 
 const NO_SPACE = { code: 'storage_failed', message: /no space is left/ }
-/** Matches all files except the log, so only the log can grow. */
+/** Matches all files except the write-ahead log, so only the log can grow. */
 const ALL_BUT_LOG = /state\.tmp|segments/
-/** A row in a log is sealed a second time, so its bytes differ. The test recognizes the row by its length. */
+/**
+ * The log seals a row a second time, so the bytes of the row in the log differ from its sealed bytes. Therefore the
+ * test counts the bytes of the log in place of a search for the row.
+ */
 const logBytes = (files: FakeFiles) =>
   pathsOf(files, '/journal-').reduce((sum, path) => sum + files.contents().get(path)!.length, 0)
 const isHeld = (files: FakeFiles) => holds(files, secretOf('a')).length > 0 || logBytes(files) > 0
@@ -80,7 +83,7 @@ t.test(
   },
 )
 
-t.test('a change of the header that failed on a full disk is made later', async (t) => {
+t.test('if a change of the header fails on a full disk, the server makes the change later', async (t) => {
   const { files, options, engine } = await create('server')
   await put(engine, 'a')
   const next = { ...options.header, created: 'later' }
@@ -98,13 +101,13 @@ t.test('a change of the header that failed on a full disk is made later', async 
 })
 
 t.test(
-  'deleted data that could not be overwritten on a full disk is overwritten when there is space',
+  'if deleted data cannot be overwritten on a full disk, the server overwrites it when there is space',
   async (t) => {
     for (const isFlushed of [false, true]) {
       const { files, options, engine } = await create('server', { eraseAfterMs: 5 })
       await put(engine, 'a', secretOf('a'))
       if (isFlushed) await engine.flush()
-      // After this change the older row is still in the log, and only a flush can remove its bytes.
+      // After this replacement, the older row is still in the write-ahead log, and only a flush can remove its bytes.
       if (isFlushed) await replace(engine, 'a', secretOf('a'))
       files.full = ALL_BUT_LOG
       await remove(engine, 'a')
@@ -120,22 +123,25 @@ t.test(
   },
 )
 
-t.test('a server overwrites deleted data that a command left, before any request', async (t) => {
-  const { files, options, engine } = await create('command')
-  await put(engine, 'a', secretOf('a'))
-  await engine.flush()
-  files.full = ALL_BUT_LOG
-  await remove(engine, 'a')
-  files.full = undefined
-  await engine.close()
-  t.ok(isHeld(files))
-  const server = await openFileEngine({ ...options, role: 'server', eraseAfterMs: 5 })
-  await until(() => !isHeld(files))
-  t.notOk(isHeld(files))
-  await server.close()
-})
+t.test(
+  'a server overwrites the deleted data that a command left, before the server handles a request',
+  async (t) => {
+    const { files, options, engine } = await create('command')
+    await put(engine, 'a', secretOf('a'))
+    await engine.flush()
+    files.full = ALL_BUT_LOG
+    await remove(engine, 'a')
+    files.full = undefined
+    await engine.close()
+    t.ok(isHeld(files))
+    const server = await openFileEngine({ ...options, role: 'server', eraseAfterMs: 5 })
+    await until(() => !isHeld(files))
+    t.notOk(isHeld(files))
+    await server.close()
+  },
+)
 
-t.test('the next command overwrites deleted data that a command could not overwrite', async (t) => {
+t.test('if a command cannot overwrite deleted data, the next command overwrites this data', async (t) => {
   const { files, options, engine } = await create('command')
   await put(engine, 'a', secretOf('a'))
   files.full = ALL_BUT_LOG
@@ -148,7 +154,7 @@ t.test('the next command overwrites deleted data that a command could not overwr
   t.notOk(isHeld(files))
 })
 
-t.test('a failed flush is reported once, until a flush succeeds', async (t) => {
+t.test('on a full disk, a failed flush is reported once, until a flush succeeds', async (t) => {
   const message = /^The vault's files could not be flushed now.* \(see df -h\), or no inode \(see df -i\)\./
   for (const role of ['command', 'server'] as const) {
     const { files, options, engine } = await create(role, { flushAt: { bytes: 1_000_000, rows: 2 } })

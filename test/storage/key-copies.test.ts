@@ -1,6 +1,6 @@
 /**
- * The second copy of the rows that hold keys: it survives the loss of any table, is up to date after a crash at any
- * step, and never contains a removed row.
+ * Tests of the second copy of the rows with keys. It survives the loss of any table, is up to date after a crash, and
+ * contains no removed row.
  */
 import t from 'tap'
 import { KINDS } from '../../src/domain/records/records.js'
@@ -40,7 +40,7 @@ async function optionsFor(files: FakeFiles, role: 'command' | 'server' = 'comman
     : { ...options, header: await readHeader(files, '/vault') }
 }
 
-/** The distinct texts of readable rows that hold keys. */
+/** Returns the distinct texts of all readable rows that contain keys. */
 function readKeys(files: FakeFiles, options = diskOptions(files)): string[] {
   const findings: Finding[] = []
   const vault = new DamagedVault(options, findings)
@@ -51,7 +51,7 @@ function readKeys(files: FakeFiles, options = diskOptions(files)): string[] {
   return [...new Set(found.map(textOf))].sort()
 }
 
-/** The texts of the second copies. */
+/** Returns the texts of the second copies. */
 function readCopies(files: FakeFiles): string[] {
   const vault = new DamagedVault(diskOptions(files), [])
   const texts = [...vault.keyRows(() => undefined)].map(({ row }) => textOf(row)).sort()
@@ -70,7 +70,7 @@ async function makeVault(role: 'command' | 'server' = 'command') {
 
 const BOTH = [secretOf('one'), secretOf('two')]
 
-t.test('keys are readable after the loss of any table, or of any bytes of it', async (t) => {
+t.test('keys are readable after the loss of any table, or of any bytes of a table', async (t) => {
   t.equal(KEY_ROWS, KINDS.tenant)
   const { files, engine } = await makeVault()
   await engine.close()
@@ -105,7 +105,7 @@ t.test('keys are readable after the loss of any table, or of any bytes of it', a
   }
 })
 
-t.test('a removed row is in no file when its removal is answered', async (t) => {
+t.test('when the removal of a row is answered, no file contains the row', async (t) => {
   const { files, engine } = await makeVault()
   t.equal(holds(files, secretOf('one')).length, 2)
   await remove(engine, 'one')
@@ -127,7 +127,7 @@ t.test('a removed row is in no file when its removal is answered', async (t) => 
   t.strictSame(readCopies(files), ['changed', secretOf('two')])
 })
 
-t.test('a row that is removed during a flush of other rows is in no table', async (t) => {
+t.test('a row that is removed while other rows are flushed is in no table', async (t) => {
   const { files, engine } = await makeVault()
   await engine.close()
   const tree = openLsmTree(await optionsFor(files))
@@ -153,7 +153,7 @@ t.test('a row that is removed during a flush of other rows is in no table', asyn
 })
 
 t.test(
-  'after a crash at any step, the copy has each row that exists and no row that was removed',
+  'after a crash at any step, the second copy has each existing row with keys, and no removed row',
   async (t) => {
     const acts: ((engine: FileEngine) => Promise<unknown>)[] = [
       (engine) => add(engine, 'three'),
@@ -206,7 +206,7 @@ t.test(
 )
 
 t.test(
-  'a vault of an older version gets a copy with the next flush, and a lost copy is repaired',
+  'a vault of an older version gets a second copy of keys with the next flush, and a lost copy is repaired',
   async (t) => {
     const { files, engine } = await makeVault()
     await engine.close()

@@ -1,4 +1,4 @@
-/** A short run of the kill test. `bench/soak.ts` runs it for a longer time. */
+/** This file runs the kill test for a short time. The program `bench/soak.ts` runs the kill test for a longer time. */
 import t from 'tap'
 import { killRepeatedly } from './kill.js'
 

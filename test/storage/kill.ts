@@ -1,6 +1,6 @@
 /**
- * The kill test. Writers and a reader share a vault and are killed at random moments. Afterwards the vault must have
- * every acknowledged change exactly once. The caller decides how often processes are killed.
+ * The kill test. In the kill test, writers and a reader share a vault and are killed at random moments. After all
+ * kills, the vault must have every acknowledged change exactly once. The caller decides how often processes are killed.
  */
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -31,13 +31,13 @@ export interface KillResult {
   reads: number
   notices: number
   longestWaitMs: number
-  /** Violations of the guarantee above. */
+  /** Violations of the guarantee that the vault has every acknowledged change exactly once. */
   faults: string[]
 }
 
 /**
- * `sure` is the text that a row must have. `maybe` is the text that it may have instead, because its writer was killed
- * during the change.
+ * `sure` is the text that a row must have. `maybe` is the text that the row may have instead, because its writer was
+ * killed during the change.
  */
 type Fate = { sure: string; maybe: string | undefined }
 
@@ -100,7 +100,10 @@ function startHerd(directory: string) {
   }
 }
 
-/** Kills children `kills` times, or until `limitMs` milliseconds have passed. Checks the vault after each kill. */
+/**
+ * Kills children `kills` times, or until `limitMs` milliseconds have passed. The function checks the vault after each
+ * kill.
+ */
 export async function killRepeatedly(kills: number, limitMs: number): Promise<KillResult> {
   const deadline = Date.now() + limitMs
   const base = mkdtempSync(join(tmpdir(), 'coffer-kill-'))
@@ -114,7 +117,8 @@ export async function killRepeatedly(kills: number, limitMs: number): Promise<Ki
     const herd = startHerd(directory)
     const { result } = herd
     while (result.kills < kills && result.faults.length === 0 && Date.now() < deadline) {
-      // Waits for some more steps, and then for a short random time, so that the kill may hit the middle of a step.
+      // Waits until the children have taken some more steps, and then for a short random time, so that a kill can hit
+      // the middle of a step.
       await herd.hear(randomInt(1, 30))
       await wait(randomInt(0, 8))
       herd.kill()

@@ -1,6 +1,6 @@
 /**
  * Limits of an engine over files: the number of tables and descriptors, and how long a log record may stay unsynced.
- * Also tests the errors that the engine reports if the disk refuses a write.
+ * The tests also check the errors that the engine reports if the disk refuses a write.
  */
 import t from 'tap'
 import { toProblem } from '../../src/errors.js'
@@ -20,12 +20,12 @@ const tablesOf = (files: FakeFiles) => pathsOf(files, '/segments/').length
 const openTablesOf = (files: FakeFiles) =>
   files.openFiles.filter((path) => path.includes('/segments/')).length
 
-/** Puts one row and removes another. Each removal of a row in the log creates a table. */
+/** Puts two rows and removes one of them. Each removal of a row in the log creates a table. */
 async function mix(engine: FileEngine, number: number): Promise<void> {
   await engine.write((writer) => writer.put(draftOf({ name: `stays ${number}` })))
   await engine.write((writer) => writer.put(draftOf({ name: `goes ${number}` })))
   await engine.write((writer) => writer.remove(3, 1, idOf(`goes ${number}`)))
-  // Waits for the work that the engine does after it has answered.
+  // This read waits for the work that the engine does after it has answered.
   await engine.read(() => 0)
 }
 
@@ -45,7 +45,7 @@ t.test('a server that writes and removes rows has few tables and descriptors', a
   await engine.close()
 })
 
-t.test('commands that are killed leave few tables and descriptors', async (t) => {
+t.test('commands that are killed leave only few tables and descriptors', async (t) => {
   let files = new FakeFiles()
   await (await createFileEngine(optionsFor(files, 'command'))).close()
   let most = 0
@@ -66,7 +66,7 @@ t.test('commands that are killed leave few tables and descriptors', async (t) =>
   t.ok(maxOpen <= 40, `${maxOpen} tables open`)
 })
 
-t.test('tables are merged again after a merge has failed', async (t) => {
+t.test('after a merge of tables has failed, the engine merges tables again', async (t) => {
   const files = new FakeFiles()
   const notices: string[] = []
   const engine = await createFileEngine(optionsFor(files, 'command', notices))
@@ -125,7 +125,7 @@ t.test('a read that must be logged is refused if an earlier log record has waite
 })
 
 t.test(
-  'on a full disk reads and writes are refused, readiness says why, and no response contains a path',
+  'on a full disk, reads and writes are refused, readiness says why, and no response contains a path',
   async (t) => {
     const files = new FakeFiles()
     const engine = await createFileEngine(optionsFor(files, 'server'))

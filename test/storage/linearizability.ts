@@ -5,14 +5,14 @@
 
 export interface Operation {
   kind: 'create' | 'update' | 'delete' | 'read'
-  /** The value that was written or read, or undefined if there is no token. */
+  /** The value that the operation wrote or read, or undefined if there was no token. */
   value?: string | undefined
   /**
-   * `refused`: the token was missing, or a creation found that it exists. `unknown`: the operation has no answer. It
-   * may have taken effect, or may still take effect.
+   * `refused`: the token of the operation was missing, or a token to create already existed. `unknown`: the operation
+   * got no answer. An operation without an answer may have taken effect, or may still take effect.
    */
   outcome: 'done' | 'refused' | 'unknown'
-  /** Time of a clock that all operations share. The unit does not matter. */
+  /** The time at which the operation began, on a clock that all operations share. The time can have any unit. */
   began: number
   ended: number
 }
@@ -28,7 +28,7 @@ function apply({ kind, value, outcome }: Operation, token: string | undefined): 
 
 const IMPOSSIBLE = Symbol('impossible')
 
-/** Contract: at first there is no token, and few operations overlap. */
+/** Contract: there is no token before the first operation, and few operations overlap. */
 export function isLinearizable(operations: readonly Operation[]): boolean {
   const all = [...operations].sort((one, other) => one.began - other.began)
   const tried = new Set<string>()

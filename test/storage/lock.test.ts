@@ -1,6 +1,6 @@
 /**
- * The lock of a vault. The lock has one owner. If the owner has ended, another process takes the lock over without a
- * race. A process waits for the lock only a limited time.
+ * Tests of the lock of a vault. The lock has one owner. If the owner has ended, another process takes over the lock
+ * without a race. A process waits for the lock only a limited time.
  */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
@@ -20,7 +20,7 @@ const processes = (text: string) =>
   new Map(text.split(' ').map((each) => [Number.parseInt(each, 10), each.replace(/^\d+/, '')]))
 
 /**
- * Returns the identity of a process on a machine. `living`: the start time of each process that runs on that
+ * Returns the identity of a process on a machine. `living` has the start time of each process that runs on this
  * machine, by pid.
  */
 function machine(living: Map<number, string>, pid: number, host = 'here', boot = 'boot'): ProcessIdentity {
@@ -56,20 +56,23 @@ function makeDisk(): FakeFiles {
 
 const locks = (files: FakeFiles) => files.list('/vault').filter((name) => name.startsWith('lock'))
 
-t.test('a lock can be acquired, names its holder, can be released and then leaves no file', async (t) => {
-  const files = makeDisk()
-  const living = processes('10a')
-  const identity = machine(living, 10)
-  t.equal(readLockHolder(files, '/vault', identity), undefined)
-  const lock = await acquireLock(optionsFor(files, identity))
-  t.match(readLockHolder(files, '/vault', identity), { holder: { started: 'a', since: 7 }, state: 'alive' })
-  t.strictSame(locks(files), ['lock'])
-  lock.release()
-  lock.release()
-  t.strictSame(locks(files), [])
-})
+t.test(
+  'a lock can be acquired and names its holder, and after its release there is no lock file',
+  async (t) => {
+    const files = makeDisk()
+    const living = processes('10a')
+    const identity = machine(living, 10)
+    t.equal(readLockHolder(files, '/vault', identity), undefined)
+    const lock = await acquireLock(optionsFor(files, identity))
+    t.match(readLockHolder(files, '/vault', identity), { holder: { started: 'a', since: 7 }, state: 'alive' })
+    t.strictSame(locks(files), ['lock'])
+    lock.release()
+    lock.release()
+    t.strictSame(locks(files), [])
+  },
+)
 
-t.test('a lock that cannot be removed is reported, and releasing it does not fail', async (t) => {
+t.test('if a lock cannot be removed, the release reports this and does not fail', async (t) => {
   const files = makeDisk()
   const notices: string[] = []
   const living = processes('10a')
@@ -117,29 +120,32 @@ t.test('a vault on a read-only file system is refused with a command that makes 
   t.strictSame(locks(files), [])
 })
 
-t.test('acquiring waits for a running owner and reports the process that it waits for', async (t) => {
-  const files = makeDisk()
-  const living = processes('10a 11b')
-  const first = await acquireLock(optionsFor(files, machine(living, 10)))
-  let waitedMs = 0
-  const wait = async (ms: number) => {
-    waitedMs += ms
-  }
-  const impatient = optionsFor(files, machine(living, 11), { wait, timeoutMs: 10_000 })
-  await t.rejects(acquireLock(impatient), { code: 'unavailable', message: /process 10\. Waited 10 s/ })
-  t.ok(waitedMs >= 10_000 && waitedMs <= 10_020, `waited ${waitedMs}`)
-  t.strictSame(locks(files), ['lock'])
-  await acquireLock(optionsFor(files, machine(living, 11), { wait: async () => first.release() }))
-  first.release()
-  t.equal(
-    readLockHolder(files, '/vault', machine(living, 10))?.holder?.pid,
-    11,
-    "the first owner's second release does not release the lock of the second owner",
-  )
-})
+t.test(
+  'a process that acquires a lock waits for a running owner, and reports the owner for which it waits',
+  async (t) => {
+    const files = makeDisk()
+    const living = processes('10a 11b')
+    const first = await acquireLock(optionsFor(files, machine(living, 10)))
+    let waitedMs = 0
+    const wait = async (ms: number) => {
+      waitedMs += ms
+    }
+    const impatient = optionsFor(files, machine(living, 11), { wait, timeoutMs: 10_000 })
+    await t.rejects(acquireLock(impatient), { code: 'unavailable', message: /process 10\. Waited 10 s/ })
+    t.ok(waitedMs >= 10_000 && waitedMs <= 10_020, `waited ${waitedMs}`)
+    t.strictSame(locks(files), ['lock'])
+    await acquireLock(optionsFor(files, machine(living, 11), { wait: async () => first.release() }))
+    first.release()
+    t.equal(
+      readLockHolder(files, '/vault', machine(living, 10))?.holder?.pid,
+      11,
+      "the first owner's second release does not release the lock of the second owner",
+    )
+  },
+)
 
 t.test(
-  'a lock is taken over from a dead process, from a reused pid and from a process that ran before a restart',
+  'a lock can be taken over from a dead process, even if its pid is in use again or the machine has restarted',
   async (t) => {
     for (const [title, living, boot] of [
       ['dead', '11b', 'boot'],
@@ -189,7 +195,7 @@ t.test('an owner in another container keeps the lock until that owner is known t
 })
 
 t.test(
-  'a lock whose owner runs on another machine is kept, and no process checks whether the owner still runs',
+  'a lock is kept if its owner runs on another machine, and no process checks whether the owner still runs',
   async (t) => {
     const files = makeDisk()
     await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there', 'their boot')))
@@ -198,14 +204,14 @@ t.test(
   },
 )
 
-t.test('a machine is recognized after its name has changed', async (t) => {
+t.test('a lock recognizes its machine even after the name of the machine has changed', async (t) => {
   const files = makeDisk()
   await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'before', 'boot/pid:[1]')))
   const renamed = machine(processes('11b'), 11, 'after', 'boot/pid:[1]')
   t.equal((await acquireLock(optionsFor(files, renamed))).holder.pid, 11)
 })
 
-t.test('the process that has waited longest acquires the lock next', async (t) => {
+t.test('the process that has waited longest for a lock acquires the lock next', async (t) => {
   const files = makeDisk()
   const pids = Array.from({ length: 30 }, (_, index) => 10 + index)
   const living = new Map(pids.map((pid) => [pid, 'a']))
@@ -217,7 +223,7 @@ t.test('the process that has waited longest acquires the lock next', async (t) =
     const wait = () => new Promise<void>((resolve) => setImmediate(resolve))
     const lock = await acquireLock(optionsFor(files, machine(living, pid), { clock, wait, timeoutMs: 500 }))
     order.push(pid)
-    // All rounds together take longer than `timeoutMs`, but each holder takes less.
+    // All rounds together take longer than `timeoutMs`, but each holder keeps the lock for less than `timeoutMs`.
     for (let rounds = 0; rounds < 10; rounds++) await wait()
     lock.release()
   })
@@ -249,24 +255,27 @@ t.test('after a crash at any step of a takeover, exactly one process acquires th
   }
 })
 
-t.test('if two processes find that the owner is dead, they never both acquire the lock', async (t) => {
-  const files = makeDisk()
-  const living = processes('11b 12c')
-  await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
-  // While process 11 checks the dead owner, process 12 takes the lock.
-  let fast: Promise<unknown> | undefined
-  const identity = machine(living, 11)
-  const slow: ProcessIdentity = {
-    ...identity,
-    startOf: (pid) => {
-      if (pid === 10) fast ??= acquireLock(optionsFor(files, machine(living, 12)))
-      return living.get(pid)
-    },
-  }
-  await t.rejects(acquireLock(optionsFor(files, slow)), { code: 'unavailable', message: /process 12/ })
-  await fast
-  t.match(readLockHolder(files, '/vault', identity), { holder: { pid: 12 }, state: 'alive' })
-})
+t.test(
+  'if two processes find that the owner of a lock is dead, they never both acquire the lock',
+  async (t) => {
+    const files = makeDisk()
+    const living = processes('11b 12c')
+    await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
+    // While process 11 checks the dead owner, process 12 takes the lock.
+    let fast: Promise<unknown> | undefined
+    const identity = machine(living, 11)
+    const slow: ProcessIdentity = {
+      ...identity,
+      startOf: (pid) => {
+        if (pid === 10) fast ??= acquireLock(optionsFor(files, machine(living, 12)))
+        return living.get(pid)
+      },
+    }
+    await t.rejects(acquireLock(optionsFor(files, slow)), { code: 'unavailable', message: /process 12/ })
+    await fast
+    t.match(readLockHolder(files, '/vault', identity), { holder: { pid: 12 }, state: 'alive' })
+  },
+)
 
 t.test('the start time of a running process is known, and an ended process has no start time', (t) => {
   const pid = Number(execFileSync('sh', ['-c', 'echo $$'], { encoding: 'utf8' }))

@@ -1,4 +1,4 @@
-/** Stores with tenants, created without the operations, and log records to append. */
+/** Stores with tenants that are created without operations, and log records that tests append. */
 import { createKeyring, type Keyring } from '../../src/crypto/keyring.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import { createRandom } from '../../src/crypto/random.js'
@@ -20,7 +20,7 @@ export interface LogVault {
   engine: Engine
   keyring: Keyring
   clock: ReturnType<typeof createClock>
-  /** The keys of tenant 1. */
+  /** The sealed keys of tenant 1. */
   keys: TenantRecord['keys']
 }
 
@@ -48,7 +48,7 @@ export async function openInMemory(tenants = 1, change?: (engine: MemoryEngine) 
   return { engine, keyring, clock, ...(await fill(engine, keyring, tenants)) }
 }
 
-/** Opens a store on an in-memory disk. `reopen` closes the store and opens its files again. */
+/** Opens a store on an in-memory disk. The function `reopen` closes the store and opens its files again. */
 export async function openOnDisk(tenants = 1) {
   const keyring = newKeyring()
   const clock = createClock(Date.UTC(2030, 0, 1))

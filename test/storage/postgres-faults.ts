@@ -1,6 +1,7 @@
 /**
- * Clients write and read through three servers over one PostgreSQL. Meanwhile servers and the database are killed,
- * answers to commits are lost, and a standby takes over. Every acknowledged write must then be stored exactly once.
+ * Clients write and read through three servers over one PostgreSQL. Meanwhile the test kills servers and the database,
+ * drops answers to commits, and makes a standby take over. In the end, every acknowledged write must be stored exactly
+ * once.
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,9 +17,9 @@ import { type OwnServer, startOwnPostgres } from './postgres-server.js'
 
 const SERVERS = 3
 const CLIENTS = 50
-/** Pause between two requests of a client. The pause is long because the test checks faults and not load. */
+/** Pause in ms between two requests of a client. The pause is long because the test checks faults and not load. */
 const PAUSE_MS = 2000
-/** A client sends a request again if it has no answer after this time. */
+/** If a client has no answer after this time in ms, the client sends its request again. */
 const TIMEOUT_MS = 30_000
 /** Number of tokens that are created between two faults. */
 const BETWEEN = 15
@@ -27,12 +28,12 @@ export interface FaultReport {
   requests: number
   retries: number
   tokens: number
-  /** How often each fault was caused. */
+  /** The number of times that each fault was caused. */
   done: Record<string, number>
-  /** Longest time in which no client got an answer, and longest time of a single request, in ms. */
+  /** The longest time in ms in which no client got an answer. */
   silence_ms: number
   slowest_ms: number
-  /** Violations of the guarantee above. */
+  /** Violations of the guarantee that every acknowledged write is stored exactly once. */
   faults: string[]
 }
 
@@ -56,7 +57,7 @@ class Run {
   #apiKey = ''
   #isOver = false
   #answered = performance.now()
-  /** The key is the token's name in its metadata. */
+  /** The keys of the map are the names of tokens in their metadata. */
   readonly #known = new Map<string, Known>()
 
   constructor(place: Workplace, database: OwnServer, proxy: CuttingProxy, words: readonly string[]) {
@@ -107,7 +108,7 @@ class Run {
     },
   }
 
-  /** Causes each fault once, in this order, and starts again until the deadline. */
+  /** Causes each fault once, in a fixed order, and repeats this until the deadline. */
   async disturbUntil(deadline: number): Promise<void> {
     do {
       for (const [name, fault] of Object.entries(this.#faults)) {
@@ -143,7 +144,7 @@ class Run {
       await this.#expect(known)
       if (serial % 2 === 0) continue
       const patched = await this.#ask(`PATCH /tokens/${id}`, { metadata: { step: 'changed' } })
-      // A request without an answer may have been executed or not.
+      // If a request got no answer, the server may have executed it or not, so the test forgets the token.
       if (patched.status === 0) return void this.#known.delete(name)
       known.step = 'changed'
       await this.#expect(known)
@@ -183,11 +184,11 @@ class Run {
           this.#note(began)
           return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) }
         }
-        // 408: the machine was too busy to read the request in time.
+        // The status 408 means that the machine was too busy to read the request in time.
         if (![408, 409, 503].includes(answer.status))
           this.report.faults.push(`${line}: ${answer.status} ${text}`)
       } catch {
-        // The server died or has not started yet.
+        // The connection failed, because the server died or has not started yet.
       }
       this.report.slowest_ms = Math.max(this.report.slowest_ms, Math.round(performance.now() - began))
       this.report.retries++
@@ -205,7 +206,10 @@ class Run {
     this.#answered = now
   }
 
-  /** Checks that exactly the known tokens exist, that each is as last acknowledged, and that the log verifies. */
+  /**
+   * Checks that exactly the known tokens exist, that each has the state that was last acknowledged, and that the log
+   * verifies.
+   */
   async judge(): Promise<void> {
     for (const server of this.#servers) {
       server?.child.kill('SIGTERM')

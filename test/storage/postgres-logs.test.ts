@@ -1,4 +1,4 @@
-/** Log records over PostgreSQL, when answers are lost and when tables are changed behind the engine's back. */
+/** Log records over PostgreSQL: lost answers, and tables that are changed without the engine. */
 import type { QueryResult } from 'pg'
 import t, { type Test } from 'tap'
 import { createKeyring } from '../../src/crypto/keyring.js'
@@ -19,7 +19,10 @@ import { type App, createApp, createFirstTenant } from '../../src/vault/app.js'
 import { ask } from '../support/vault.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 
-/** Creates a vault and opens it `count` times. `run` sends SQL. `notices` collects the notices to the operator. */
+/**
+ * Creates a vault and opens it `count` times. The function `run` sends SQL. The list `notices` collects the notices to
+ * the operator.
+ */
 async function openVaults(t: Test, count: number) {
   const config = await createTables(await sharedDatabase())
   const [primitives, random] = [await loadSodium(), createRandom()]
@@ -64,7 +67,7 @@ async function openVaults(t: Test, count: number) {
   return { ...opened[0]!, opened, open, run, notices, tenant, verify }
 }
 
-/** A log record of a read. */
+/** Returns a log record of a read. */
 const recordOf = ({ id: tenant_id }: { id: string }, entity_id = 'read') => ({
   ...({ tenant_id, entity_type: 'token', operation: 'read', message: 'Token read', trace_id: '0' } as const),
   ...{ entity_id, id: crypto.randomUUID() },
@@ -93,7 +96,7 @@ function intercept(t: Test, answer: (statements: readonly Statement[]) => void) 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 20))
 
 t.test(
-  'a record is in the log once, even if the answer to the statement that moves it there is lost',
+  'a record is in the log once, even if the answer to the statement that appends it is lost',
   async (t) => {
     const { notices, app, engine, verify } = await openVaults(t, 1)
     await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
@@ -117,7 +120,7 @@ t.test(
   },
 )
 
-t.test('an error that prevents the append of records to the log is reported once', async (t) => {
+t.test('if an error prevents the append of log records, the error is reported once', async (t) => {
   const { notices, app } = await openVaults(t, 1)
   await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
   let failed = 0
@@ -134,7 +137,7 @@ t.test('an error that prevents the append of records to the log is reported once
   t.equal(notices.length, 1)
 })
 
-t.test('a deleted API key is refused even if the store has lost the last change', async (t) => {
+t.test('a deleted API key is refused even if the store has lost the last change of the key', async (t) => {
   const { opened, run } = await openVaults(t, 2)
   const [one, two] = opened.map(({ app }) => app) as [App, App]
   const get = registry.find('token get')!
@@ -150,7 +153,7 @@ t.test('a deleted API key is refused even if the store has lost the last change'
     }
   }
   await ask(two, 'token create', { id: 'other', type: 'token', data: 'x' })
-  // Each server has created its chain now, so it makes no further change for the chain.
+  // At this point each server has created its chain, so a server makes no further change for the chain.
   for (const { engine } of opened) await engine.logs.chainPending()
   const tables = ['coffer_rows', 'coffer_keys', 'coffer_state']
   for (const table of tables) await run(`create table kept_${table} as select * from ${table}`)
@@ -165,7 +168,7 @@ t.test('a deleted API key is refused even if the store has lost the last change'
 })
 
 t.test(
-  'a backlog is appended in parts, and each part takes less time than the limit of a statement',
+  'a backlog of log records is appended in parts, and each part takes less time than a statement may take',
   async (t) => {
     const { run, tenant, app, engine, verify } = await openVaults(t, 1)
     const first = await app.tenant()
@@ -220,7 +223,7 @@ t.test('unreadable log records are reported, and other records are still appende
 })
 
 t.test(
-  'log records of reads are sent together, 25 ms after the first or when the engine is closed',
+  'log records of reads are sent together, 25 ms after the first record or when the engine is closed',
   async (t) => {
     const { open, app, verify } = await openVaults(t, 1)
     await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
@@ -248,7 +251,7 @@ t.test(
   },
 )
 
-t.test('records that may already be in the log are not appended again, and are reported', async (t) => {
+t.test('log records that may already be in the log are not appended again, and are reported', async (t) => {
   const { run, tenant, app, engine, sealer, verify } = await openVaults(t, 1)
   const maker = new Uint8Array(16).fill(7)
   const leave = async (number: number) => {
@@ -260,7 +263,7 @@ t.test('records that may already be in the log are not appended again, and are r
   }
   await engine.logs.chainPending()
   const { count } = await verify()
-  // Leaves the odd numbers only. The even numbers belong to commits that failed or that have not arrived yet.
+  // Only the odd numbers are stored. The even numbers belong to commits that failed or that have not arrived yet.
   for (let number = 1; number <= 131; number += 2) await leave(number)
   await engine.logs.chainPending()
   t.strictSame(await verify(), { count: count + 66 })
@@ -279,14 +282,14 @@ t.test('records that may already be in the log are not appended again, and are r
 })
 
 t.test(
-  'a list on any server has each record exactly once, in the order of time, even under load',
+  'a list of log records has each record once and in the order of time on each server, even under load',
   async (t) => {
     const { opened, open, tenant } = await openVaults(t, 3)
     const apps = opened.map(({ app }) => app)
     let isOver = false
     let done = 0
     let unknown = 0
-    /** A busy store may answer 503. Then the request may have been executed or not. */
+    /** A busy store may answer a request with 503. A request that gets 503 may have been executed or not. */
     const tryTo = (asked: Promise<unknown>) =>
       asked.then(
         () => done++,

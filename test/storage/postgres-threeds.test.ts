@@ -1,4 +1,4 @@
-/** Two servers that share a vault in PostgreSQL: a session of 3-D Secure begins at one of them and ends at the other. */
+/** Two servers share a vault in PostgreSQL, and each session of 3-D Secure uses both servers. */
 import t, { type Test } from 'tap'
 import { createVaultAnswerer } from '../../src/control/answerer.js'
 import { ControlState } from '../../src/control/control-state.js'
@@ -75,7 +75,7 @@ async function openServers(t: Test) {
   return { clock, one, two, create, countEvents }
 }
 
-t.test('each step of a challenge can use another server than the step before', async (t) => {
+t.test('each step of a challenge can use another server than the previous step', async (t) => {
   const { one, two, create, countEvents } = await openServers(t)
   const id = await create(one)
   t.equal(await two.post(`/3ds/sessions/${id}/method-notification`, {}), 200)
@@ -96,7 +96,7 @@ t.test('each step of a challenge can use another server than the step before', a
 })
 
 t.test(
-  'if both servers get authentications or answers at the same time, only the first of each counts',
+  'if two servers get authentications or answers at the same time, only the first of each kind counts',
   async (t) => {
     const { one, two, create, countEvents } = await openServers(t)
     const id = await create(one)
@@ -119,19 +119,16 @@ t.test(
   },
 )
 
-t.test(
-  'both servers look for ended decoupled challenges, and only one of them sends the event',
-  async (t) => {
-    const { clock, one, two, create, countEvents } = await openServers(t)
-    const id = await create(one, { type: 'merchant' })
-    const request = { ...AUTHENTICATE, authentication_type: 'mail-order', decoupled_challenge_max_time: 5 }
-    const { body } = await one.send(`POST /3ds/sessions/${id}/authenticate`, request)
-    t.match(body, { authentication_status: 'decoupled_challenge' })
-    clock.now += MINUTE_MS
-    await Promise.all([one.app.sweep(), two.app.sweep()])
-    t.equal(await countEvents(), 1)
-    t.match((await two.send(`GET /3ds/sessions/${id}/challenge-result`)).body, {
-      authentication_status: 'successful',
-    })
-  },
-)
+t.test('if two servers look for ended decoupled challenges, only one of them sends the event', async (t) => {
+  const { clock, one, two, create, countEvents } = await openServers(t)
+  const id = await create(one, { type: 'merchant' })
+  const request = { ...AUTHENTICATE, authentication_type: 'mail-order', decoupled_challenge_max_time: 5 }
+  const { body } = await one.send(`POST /3ds/sessions/${id}/authenticate`, request)
+  t.match(body, { authentication_status: 'decoupled_challenge' })
+  clock.now += MINUTE_MS
+  await Promise.all([one.app.sweep(), two.app.sweep()])
+  t.equal(await countEvents(), 1)
+  t.match((await two.send(`GET /3ds/sessions/${id}/challenge-result`)).body, {
+    authentication_status: 'successful',
+  })
+})

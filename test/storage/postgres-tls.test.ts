@@ -1,6 +1,6 @@
 /**
- * Connections to a store over TLS. The certificate chain and the name of the server are checked, unless the address
- * asks for fewer checks.
+ * Connections to a store over TLS. A client checks the certificate chain and the name of the server, unless the address
+ * requests fewer checks.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,7 +26,10 @@ async function findPort(): Promise<number> {
   return port
 }
 
-/** Tries several ports, because another process may take a free port before the server listens on it. */
+/**
+ * Starts a server. It tries several ports, because another process may take a free port before the server listens on
+ * it.
+ */
 async function start(left = 5): Promise<{ server: OwnServer; port: number }> {
   const port = await findPort()
   try {
@@ -37,7 +40,7 @@ async function start(left = 5): Promise<{ server: OwnServer; port: number }> {
   }
 }
 
-t.test('a connection over TLS is refused unless all checks of its mode succeed', async (t) => {
+t.test('a TLS connection to a store is refused unless all checks of its mode succeed', async (t) => {
   const { server, port } = await start()
   t.teardown(() => server.stop())
   const [database] = /\/coffer_\w+/.exec(await server.createDatabase())!
@@ -73,7 +76,7 @@ t.test('a connection over TLS is refused unless all checks of its mode succeed',
   t.match(await reach('127.0.0.1', 'sslmode=disable'), reached)
 })
 
-t.test('a server without TLS is refused if the address requires TLS', async (t) => {
+t.test('a store without TLS is refused if its address requires TLS', async (t) => {
   // A PostgreSQL server without TLS answers `N` to a request for TLS.
   const server = createServer((socket) => socket.once('data', () => socket.write('N'))).listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -24,14 +24,14 @@ function draft(id: number, { kind = KIND, keys = [id], text = id } = {}): Draft 
 
 const entry = (): LogEntry => ({ tenant: 1, bytes: 10, time: 0 })
 
-/** The sealed form of a batch is the number of its entries. */
+/** In these tests, the sealed form of a batch is the number of entries in the batch. */
 const sealer: LogSealer = {
   seal: () => undefined,
   sealerOf: () => (_, entries) => Buffer.from(`${entries.length}`),
   openPending: (_reader, _batch, sealed) => Array.from({ length: Number(Buffer.from(sealed)) }, entry),
 }
 
-/** Waits until `holds` returns true. A test that reaches the time limit fails. */
+/** Waits until `holds` returns true. After 30 s the function throws an error. */
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   for (let left = 3000; !(await holds()); left--) {
     if (left === 0) throw new Error('The condition was not met within 30 s.')
@@ -40,9 +40,9 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 }
 
 /**
- * Opens engines of one store that send nothing on their own. `statements` collects what the first engine sends, and
- * `sent` collects the names of these statements, with one list for each round trip. Before a search, the first engine
- * runs the last function of `beforePages`.
+ * Opens engines of one store that send no statements in the background. `statements` collects what the first engine
+ * sends, and `sent` collects the names of these statements, with one list for each round trip. Before a search, the
+ * first engine runs the last function of `beforePages`.
  */
 async function openEngines(t: Test, count: number, cachedKinds: readonly number[] = []) {
   const config = await createTables(await sharedDatabase())
@@ -69,7 +69,7 @@ async function openEngines(t: Test, count: number, cachedKinds: readonly number[
     }
     const given = { pool, clock: Date.now, random: createRandom(), cachedKinds: new Set(cachedKinds) }
     const engine = await openPostgresEngine(given)
-    // Without `attach`, no timer moves log entries to their chain.
+    // Without a call of `attach`, no timer moves log entries to their chain.
     engine.logs.sealer = sealer
     await engine.write((writer) => writer.storeTime({ isTrusted: true }))
     await engine.logs.lease.claim()
@@ -101,7 +101,7 @@ const search = (key: number) => ({
   size: 9,
 })
 
-t.test('a unit sends as few statements as possible', async (t) => {
+t.test('a unit of work sends as few statements as possible', async (t) => {
   const { one: engine, sent } = await openEngines(t, 1)
   const sentBy = async (work: () => Promise<unknown>) => {
     await work()
@@ -124,7 +124,7 @@ t.test('a unit sends as few statements as possible', async (t) => {
   ])
 })
 
-t.test('a unit of work that logs one mebibyte is committed alone', async (t) => {
+t.test('a unit of work with one mebibyte of log entries is committed alone', async (t) => {
   const changes = new Map()
   for (const size of [2 ** 19, 2 ** 20]) {
     const fits = createFits()
@@ -134,35 +134,32 @@ t.test('a unit of work that logs one mebibyte is committed alone', async (t) => 
   }
 })
 
-t.test(
-  'units of work that commit together log one row, and if one of them is refused, it runs again alone',
-  async (t) => {
-    const { one, two, sent, pool } = await openEngines(t, 2)
-    await Promise.all([1, 2, 3].map((id) => one.write(put(id))))
-    t.strictSame(sent, [['write']])
-    const { rows } = await pool.query({ text: 'select sealed from coffer_waiting' })
-    t.equal(String(rows.map(({ sealed }) => sealed)), '3')
-    let runs = 0
-    let meet = () => {}
-    const met = new Promise<void>((resolve) => {
-      meet = resolve
-    })
-    const refused = one.write(async (writer) => {
-      await replace(1, 5)(writer)
-      if (runs++ === 0) await two.write(replace(1, 6))
-      meet()
-    })
-    const others = [4, 5].map((id) => one.write((writer) => put(id)(writer).then(() => met)))
-    await Promise.all([refused, ...others])
-    t.equal(runs, 2)
-    t.strictSame(await Promise.all([1, 4, 5].map((id) => textOf(two, id))), [5, 4, 5])
-  },
-)
+t.test('units of work that commit together log one row, and a refused unit runs again alone', async (t) => {
+  const { one, two, sent, pool } = await openEngines(t, 2)
+  await Promise.all([1, 2, 3].map((id) => one.write(put(id))))
+  t.strictSame(sent, [['write']])
+  const { rows } = await pool.query({ text: 'select sealed from coffer_waiting' })
+  t.equal(String(rows.map(({ sealed }) => sealed)), '3')
+  let runs = 0
+  let meet = () => {}
+  const met = new Promise<void>((resolve) => {
+    meet = resolve
+  })
+  const refused = one.write(async (writer) => {
+    await replace(1, 5)(writer)
+    if (runs++ === 0) await two.write(replace(1, 6))
+    meet()
+  })
+  const others = [4, 5].map((id) => one.write((writer) => put(id)(writer).then(() => met)))
+  await Promise.all([refused, ...others])
+  t.equal(runs, 2)
+  t.strictSame(await Promise.all([1, 4, 5].map((id) => textOf(two, id))), [5, 4, 5])
+})
 
-t.test('a unit of work runs again if another unit has changed a row that it read', async (t) => {
+t.test('a unit of work runs again if another unit has changed a row that the first unit read', async (t) => {
   const { one, two } = await openEngines(t, 2)
   await one.write(put(1))
-  /** Returns how often the unit of work runs if `meanwhile` runs during its first run. */
+  /** Returns how often a unit of work runs if `meanwhile` runs during the first run of the unit. */
   const runs = async (
     work: (writer: EngineWriter) => Promise<unknown>,
     meanwhile: () => Promise<unknown>,
@@ -233,13 +230,13 @@ t.test('a unit of work that only reads sees the state of one moment, even if it 
 })
 
 t.test(
-  'a unit that lists pending log entries finds entries of earlier reads by its own process',
+  'a unit that lists pending log entries finds entries of earlier reads by the same process',
   async (t) => {
     const cached = 2
     const { one } = await openEngines(t, 1, [cached])
     await one.write((writer) => writer.append(entry()), 'soon')
     const found = await one.read(async (reader) => {
-      // The two statements make the unit run again in a snapshot. The snapshot begins before the entry is stored.
+      // These two statements make the unit run again in a snapshot. The snapshot begins before the log entry is stored.
       await reader.get(cached, 1, idOf(1))
       for (const id of [1, 2]) await reader.get(KIND, 1, idOf(id))
       return reader.pendingEntries(1)
@@ -248,43 +245,40 @@ t.test(
   },
 )
 
-t.test('a row that is put while a unit of work reads its id is stored', async (t) => {
+t.test('if a unit of work puts a row while it reads the id of the row, the row is stored', async (t) => {
   const { one } = await openEngines(t, 1)
   await one.write((writer) => Promise.all([writer.get(KIND, 1, idOf(1)), put(1)(writer)]))
   t.equal(await textOf(one, 1), 1)
 })
 
-t.test(
-  'if several units search for a row, find nothing and put the row, exactly one row is stored',
-  async (t) => {
-    const { one, two, beforePages } = await openEngines(t, 2)
-    const findOrPut = (id: number, isFirst: boolean) => async (writer: EngineWriter) => {
-      if (!isFirst) await writer.get(KIND, 1, idOf(200))
-      if ((await writer.find({ ...search(77), page: 1 })).total === 0)
-        await writer.put(draft(id, { keys: [77] }))
+t.test('if several units search for a row, find nothing and put it, exactly one row is stored', async (t) => {
+  const { one, two, beforePages } = await openEngines(t, 2)
+  const findOrPut = (id: number, isFirst: boolean) => async (writer: EngineWriter) => {
+    if (!isFirst) await writer.get(KIND, 1, idOf(200))
+    if ((await writer.find({ ...search(77), page: 1 })).total === 0)
+      await writer.put(draft(id, { keys: [77] }))
+  }
+  for (const isFirst of [true, false])
+    for (let round = 0; round < 3; round++) {
+      const works = [1, 2, 3, 4].map((id) => findOrPut(100 + id, isFirst))
+      await Promise.all(works.map((work, index) => (index % 2 ? one : two).write(work)))
+      const found = await one.read((reader) => reader.seek(search(77)))
+      t.equal(found.length, 1)
+      await two.write((writer) => writer.remove(KIND, 1, found[0]!.id))
     }
-    for (const isFirst of [true, false])
-      for (let round = 0; round < 3; round++) {
-        const works = [1, 2, 3, 4].map((id) => findOrPut(100 + id, isFirst))
-        await Promise.all(works.map((work, index) => (index % 2 ? one : two).write(work)))
-        const found = await one.read((reader) => reader.seek(search(77)))
-        t.equal(found.length, 1)
-        await two.write((writer) => writer.remove(KIND, 1, found[0]!.id))
-      }
+  await two.write(put(77))
+  beforePages.push(() => two.write((writer) => writer.remove(KIND, 1, idOf(77))))
+  await one.write(async (writer) => {
+    if ((await writer.find({ ...search(77), page: 1 })).total > 0) return
     await two.write(put(77))
-    beforePages.push(() => two.write((writer) => writer.remove(KIND, 1, idOf(77))))
-    await one.write(async (writer) => {
-      if ((await writer.find({ ...search(77), page: 1 })).total > 0) return
-      await two.write(put(77))
-      await writer.put(draft(78, { keys: [77] }))
-    })
-    t.equal(
-      (await one.read((reader) => reader.seek(search(77)))).length,
-      1,
-      'exactly one row is stored even if a row is removed before the page is read',
-    )
-  },
-)
+    await writer.put(draft(78, { keys: [77] }))
+  })
+  t.equal(
+    (await one.read((reader) => reader.seek(search(77)))).length,
+    1,
+    'exactly one row is stored even if a row is removed before the page is read',
+  )
+})
 
 t.test('a unit that removes a parent sees a child that another unit adds meanwhile', async (t) => {
   for (const written of [[], [50]]) {
@@ -296,7 +290,8 @@ t.test('a unit that removes a parent sees a child that another unit adds meanwhi
       const removing = engine.write(async (writer) => {
         numbers.push((await writer.find({ ...search(77), page: 1 })).total)
         for (const id of written) await writer.put(draft(id, { kind: 2 }))
-        // The reads send the pending changes first. From then on the unit is one transaction.
+        // The reads first send the pending changes of the unit. After these changes are sent, the unit is one
+        // transaction.
         for (const id of written) await writer.get(2, 1, idOf(id))
         await writer.remove(KIND, 1, idOf(1))
       })
@@ -317,7 +312,7 @@ t.test('a unit that removes a parent sees a child that another unit adds meanwhi
   }
 })
 
-t.test('a unit that collides repeatedly is answered within its time limit', async (t) => {
+t.test('a unit that collides repeatedly ends within its time limit', async (t) => {
   const { one: engine } = await openEngines(t, 1)
   const { now } = performance
   let passed = 0
@@ -366,7 +361,7 @@ t.test('every statement uses an index and stops at its limit, before and after `
       await run(`insert into coffer_keys select 1, 1, $1, n from ${numbers} where n % ${step} = 0`, [
         keyOf(key + 1),
       ])
-    // There are fewer pending rows than other rows, because the engine moves pending rows one by one.
+    // The test adds few pending rows, because the engine moves pending rows one by one.
     const waiting = `9, decode(md5(n::text), 'hex'), 9, n, '\\x00' from ${numbers} where n % 5 = 0`
     await run(`insert into coffer_waiting select ${waiting}`)
     await run(`select setval('coffer_seq', ${Math.max(last, 1)})`)
@@ -391,7 +386,7 @@ t.test('every statement uses an index and stops at its limit, before and after `
     const { text, values } = sql.searchStatement({ ...query(where), page: 1 }, 5)
     return (await run(text, values))[0].total
   }
-  /** Runs units that send every kind of statement. */
+  /** Runs units of work that send every kind of statement. */
   const work = async () => {
     await engine.write(put(1))
     await engine.write(replace(1, 2, [1, 2]))
@@ -461,7 +456,7 @@ t.test('every statement uses an index and stops at its limit, before and after `
 })
 
 t.test(
-  'a statement waits for a free connection without a time limit while the store still answers other statements',
+  'a statement waits for a free connection without a limit while the store answers other statements',
   async (t) => {
     const pool = new ConnectionPool({ connectionString: await sharedDatabase() })
     t.teardown(() => pool.close())

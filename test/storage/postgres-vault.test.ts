@@ -1,4 +1,6 @@
-/** A vault in PostgreSQL that several engines have open at once. In production each engine belongs to one server. */
+/**
+ * The tests open a vault in PostgreSQL with several engines at once. In production each engine belongs to one server.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,7 +36,10 @@ import { type OwnServer, query, startPostgres } from './postgres-server.js'
 const server = await startPostgres()
 t.teardown(() => server.stop())
 
-/** Creates a vault and opens it `count` times. `sql` runs a statement behind the engines' back and returns its rows. */
+/**
+ * Creates a vault and opens it `count` times. The function `sql` runs a statement without an engine and returns its
+ * rows.
+ */
 async function openVaults(t: Test, count: number, clock?: Clock, notices: string[] = []) {
   const address = await server.createDatabase()
   const key = createKey()
@@ -52,7 +57,7 @@ async function openVaults(t: Test, count: number, clock?: Clock, notices: string
   return { address, apps, one, two, key, sql, open }
 }
 
-/** Like {@link tryAsk}, but returns the code of the error if the request fails. */
+/** Sends a request like {@link tryAsk}, but returns the code of the error if the request fails. */
 const ask: typeof tryAsk = (...asked) =>
   tryAsk(...asked).catch((error) => {
     if (error instanceof CofferError) return error.code
@@ -73,7 +78,7 @@ async function sentBy<T>(work: () => Promise<T>) {
   return { result, sent }
 }
 
-/** Answers requests such as `GET /tokens`, like `coffer serve`. */
+/** Answers requests such as `GET /tokens` in the same way as `coffer serve`. */
 function serve(app: App, key = '') {
   const answer = createVaultAnswerer({}, { control: new ControlState(app), prefix: 'svc' })
   return (line: string, body?: object) => {
@@ -114,8 +119,8 @@ t.test(
       sentBy(() => send('POST /tokens', { type: 'card', data: { number: '5555555555554444' } }))
     /**
      * Repeats a request until it sends only the statement `name`. The first log record of a tenant on a server changes
-     * the tenant's record, so the next request must read that record again. A statement that several units share counts
-     * only for the first of them.
+     * the record of the tenant, so the next request must read that record again. If several units share a statement,
+     * the statement counts only for the first of these units.
      */
     const settled = async (ask: typeof get, name: string) => {
       for (let left = 10; ; left--) {
@@ -148,7 +153,7 @@ t.test(
   },
 )
 
-t.test('code that runs on one server loses the rights that another server removes', async (t) => {
+t.test('reactor code on one server loses the rights that another server removes', async (t) => {
   const { one, two } = await openVaults(t, 2)
   await ask(one, 'token create', token('kept'))
   const runs = steerRuns(one)
@@ -182,7 +187,7 @@ t.test('code that runs on one server loses the rights that another server remove
 })
 
 t.test(
-  'concurrent operations through different servers have the same result as if they ran one after another',
+  'concurrent operations on different servers have the same result as operations one after another',
   async (t) => {
     const { apps } = await openVaults(t, 3)
     const all = <T>(work: (app: App, index: number) => Promise<T>) => Promise.all(apps.map(work))
@@ -217,76 +222,80 @@ t.test(
   },
 )
 
-t.test('a container set is kept if it gets a token on another server during its removal', async (t) => {
-  const clock = { now: Date.now() }
-  const { one, two } = await openVaults(t, 2, () => clock.now)
-  const rule = { priority: 1, container: '/x/', transform: 'mask', permissions: ['token:read'] }
-  const app = await createApp(two, [], { rules: [rule] })
-  const SET = { id: '["/x/y/"]', containers: ['/x/y/'] }
-  const stored = () => two.store.read((reader) => reader.get('containers', 1, SET.id))
-  const create = async (id: string) => {
-    t.match(await ask(two, 'token create', { id, type: 'token', data: id, containers: ['/x/y/'] }), { id })
-  }
-  const remove = (id: string) => ask(two, 'token delete', { id })
-  /**
-   * Examines the sets on the first server. The second server runs `meanwhile` before the first server's unit commits.
-   */
-  const examine = async (meanwhile?: () => Promise<void>) => {
-    let other = meanwhile
-    const write: typeof one.store.write = (work, durability) =>
-      one.store.write(async (writer) => {
-        const result = await work(writer)
-        const act = other
-        other = undefined
-        await act?.()
-        return result
-      }, durability)
-    await new ContainerSets({ ...one.store, write }).examineAll()
-    t.equal(other, undefined, 'the removal changes a set')
-  }
-  const listed = async () => {
-    const { data, pagination } = await ask(two, 'token list', {}, app.key)
-    return [data.map(({ id }: { id: string }) => id), pagination.total_items]
-  }
+t.test(
+  'a container set is not removed if a token on another server gets it during the removal',
+  async (t) => {
+    const clock = { now: Date.now() }
+    const { one, two } = await openVaults(t, 2, () => clock.now)
+    const rule = { priority: 1, container: '/x/', transform: 'mask', permissions: ['token:read'] }
+    const app = await createApp(two, [], { rules: [rule] })
+    const SET = { id: '["/x/y/"]', containers: ['/x/y/'] }
+    const stored = () => two.store.read((reader) => reader.get('containers', 1, SET.id))
+    const create = async (id: string) => {
+      t.match(await ask(two, 'token create', { id, type: 'token', data: id, containers: ['/x/y/'] }), { id })
+    }
+    const remove = (id: string) => ask(two, 'token delete', { id })
+    /**
+     * Examines the container sets on the first server. The second server runs `meanwhile` before the unit of the first
+     * server commits.
+     */
+    const examine = async (meanwhile?: () => Promise<void>) => {
+      let other = meanwhile
+      const write: typeof one.store.write = (work, durability) =>
+        one.store.write(async (writer) => {
+          const result = await work(writer)
+          const act = other
+          other = undefined
+          await act?.()
+          return result
+        }, durability)
+      await new ContainerSets({ ...one.store, write }).examineAll()
+      t.equal(other, undefined, 'the removal changes a set')
+    }
+    const listed = async () => {
+      const { data, pagination } = await ask(two, 'token list', {}, app.key)
+      return [data.map(({ id }: { id: string }) => id), pagination.total_items]
+    }
 
-  await create('first')
-  await remove('first')
-  await examine(() => create('second'))
-  t.match(
-    await stored(),
-    { unused_since: clock.now },
-    'the set is marked as unused, because both servers examined it at the same time',
-  )
-  clock.now += 3 * 60_000
-  await examine()
-  t.strictSame(await stored(), SET, 'the mark is removed, because a token has the set')
-  t.strictSame(await listed(), [['second'], 1])
+    await create('first')
+    await remove('first')
+    await examine(() => create('second'))
+    t.match(
+      await stored(),
+      { unused_since: clock.now },
+      'the set is marked as unused, because both servers examined it at the same time',
+    )
+    clock.now += 3 * 60_000
+    await examine()
+    t.strictSame(await stored(), SET, 'the mark is removed, because a token has the set')
+    t.strictSame(await listed(), [['second'], 1])
 
-  await remove('second')
-  await examine()
-  t.match(await stored(), { unused_since: clock.now })
-  clock.now += 3 * 60_000
-  await examine(() => create('third'))
-  t.strictSame(await stored(), SET, 'a new token removes the mark')
-  t.strictSame(await listed(), [['third'], 1])
+    await remove('second')
+    await examine()
+    t.match(await stored(), { unused_since: clock.now })
+    clock.now += 3 * 60_000
+    await examine(() => create('third'))
+    t.strictSame(await stored(), SET, 'a new token removes the mark')
+    t.strictSame(await listed(), [['third'], 1])
 
-  await remove('third')
-  await examine()
-  clock.now += 3 * 60_000
-  await examine()
-  t.equal(await stored(), undefined, 'the set is removed if nothing else changes it')
-  await create('fourth')
-  t.strictSame(await listed(), [['fourth'], 1])
-})
+    await remove('third')
+    await examine()
+    clock.now += 3 * 60_000
+    await examine()
+    t.equal(await stored(), undefined, 'the set is removed if nothing else changes it')
+    await create('fourth')
+    t.strictSame(await listed(), [['fourth'], 1])
+  },
+)
 
-t.test('a tenant that is deleted while others write to it leaves no rows', async (t) => {
+t.test('a tenant that is deleted while other servers write to it leaves no rows', async (t) => {
   const { apps, sql } = await openVaults(t, 3)
   const as = { reveal: false, tenant: 'other' }
   await ask(apps[0]!, 'tenant create', { name: 'other' })
   const { number } = await apps[0]!.tenant('other')
   const input = { name: 'app', type: 'private', permissions: ['token:create'] }
   const { key } = (await apps[0]!.ask({ operation: 'app create', input, as })).result as { key: string }
-  // Each writer repeats its request until the request is refused because the key or the tenant is missing.
+  // Each writer repeats its request until the key or the tenant is missing and the request is refused.
   let hasFailed = false
   const write = async (app: App, name: string) => {
     for (let count = 0; !hasFailed; count++) {
@@ -315,7 +324,7 @@ t.test('a tenant that is deleted while others write to it leaves no rows', async
 })
 
 t.test(
-  'an idempotency key that one server has claimed cannot be claimed by others until the lease ends',
+  'an idempotency key that one server has claimed cannot be claimed by another server until the lease ends',
   async (t) => {
     const clock = { now: Date.now() }
     const { one, two } = await openVaults(t, 2, () => clock.now)
@@ -324,7 +333,7 @@ t.test(
       perform(host, await host.owner({ reveal: false }), search, {}, 'trace', {
         idempotencyKey: 'key',
       }).catch(({ code }: CofferError) => code)
-    // The server dies after it has claimed the key.
+    // The server dies after it has claimed the idempotency key.
     await new Promise<void>((resolve) => {
       const take = async (...args: Parameters<App['claims']['take']>) => {
         await one.claims.take(...args)
@@ -343,7 +352,7 @@ t.test(
 )
 
 t.test(
-  'a server does not report an asynchronous run as interrupted while it runs on another server',
+  'a run on another server is not reported as interrupted while that server still runs it',
   async (t) => {
     const clock = { now: Date.now() }
     const { one, two } = await openVaults(t, 2, () => clock.now)
@@ -363,7 +372,7 @@ t.test(
 )
 
 t.test(
-  'without a leader, servers log each expiry exactly once and send the mail of a server that died',
+  'without a leader, servers log each expiry once and send the mail of a server that died',
   async (t) => {
     const clock = { now: Date.now() }
     const { apps, one, two } = await openVaults(t, 3, () => clock.now)
@@ -405,7 +414,7 @@ t.test(
 )
 
 t.test(
-  'several servers deliver each event once, and deliver the events of a dead server after its lease',
+  'several servers deliver each event once, and deliver the events of a dead server after its lease ends',
   async (t) => {
     const clock = { now: Date.parse('2030-01-15T12:00:00Z') }
     const { apps, one, two } = await openVaults(t, 3, () => clock.now)
@@ -422,7 +431,7 @@ t.test(
       for (let count = 0; count < 10; count++) {
         const made = await ask(app, 'token create', { id: `tok-${index}-${count}`, type: 'token', data: 'x' })
         t.ok(made.id, String(made))
-        // All servers look for due deliveries. In production they do it every 30 s.
+        // All servers look for due webhook deliveries. In production, each server does this every 30 s.
         await Promise.all(apps.map((each) => each.deliveries.resume()))
       }
     }
@@ -456,7 +465,7 @@ t.test('another server appends the log records of a killed server to its own cha
   await ask(one, 'token create', token('left'))
   const { count } = await one.store.verifyLogs(number)
   let reads = 0
-  /** Repeats a read and the query `text` until the number of rows satisfies `isSo`. */
+  /** Repeats a read until the number of rows that the query `text` returns satisfies `isSo`. */
   const until = async (text: string, isSo: (rows: number) => boolean) => {
     for (let left = 400; left > 0; left--, await pause()) {
       t.equal((await ask(one, 'token get', { id: 'left' })).id, 'left')
@@ -465,64 +474,60 @@ t.test('another server appends the log records of a killed server to its own cha
     }
     t.fail(text)
   }
-  // Simulates rows of a server that died a minute ago.
+  // Simulates rows that a server left when it died a minute ago.
   const leave = 'update coffer_waiting set chain = 77, written = written - 60000000 returning id'
   await until(leave, (rows) => rows > 0)
   await until('select id from coffer_waiting where chain = 77', (rows) => rows === 0)
   t.strictSame(await one.store.verifyLogs(number), { count: count + reads })
 })
 
-t.test(
-  'a server keeps working while the key slot that it used exists, and stops if the slot is removed',
-  async (t) => {
-    const notices: string[] = []
-    const { apps, one, two, address, key, sql, open } = await openVaults(t, 2, undefined, notices)
-    const tokens = (app: App) => ask(app, 'token list')
-    const app = await createApp(one, ['token:read'])
-    const slots = async (app: App) => (await ask(app, 'vault status')).key_slots.length
-    const next = createKey()
-    await ask(one, 'token create', token('kept'))
-    const all = (found: readonly { id: string }[]) => found.map(({ id }) => id)
-    await changeKeySlots(locate(address), key.choose, { added: next.create, choose: all })
-    for (const app of apps) t.equal((await tokens(app)).pagination.total_items, 1)
-    t.strictSame([await slots(one), await slots(two)], [2, 2])
-    const other = await open(next.choose)
-    await changeKeySlots(locate(address), key.choose, { choose: ([first]) => [first!.id] })
-    t.equal(await tokens(other), 'unavailable')
-    await t.rejects(other.store.checkReady!(), { code: 'unavailable' })
-    const answer = await serve(other, app.key)('GET /tokens/kept')
-    const reason = /slot that this server opened the vault with was removed/
-    t.match(answer, { status: 503, headers: { 'retry-after': '60' }, body: reason })
-    await t.rejects(open(next.choose), { code: 'vault_damaged', message: /its slot was removed/ })
-    for (const app of apps) t.equal((await tokens(app)).pagination.total_items, 1)
-    t.equal(await slots(two), 1)
-    const file = `${t.testdir()}/backup`
-    await ask(two, 'vault backup', { file })
-    const restore = (choose: typeof key.choose) =>
-      restoreVault(locate(`${file}-kept`), file, choose, () => {})
-    await t.rejects(
-      restore(next.choose),
-      { code: 'vault_damaged' },
-      'a removed key cannot restore a later backup',
-    )
-    await restore(key.choose)
-    const [{ header, generation }] = await sql('select header, generation from coffer_state')
-    const set = (text: string, raised: number) =>
-      sql('update coffer_state set header = $1, generation = $2', text, Number(generation) + raised)
-    await set(header.replace(/\d{4}-\d\d-\d\d/g, '1999-01-01'), 1)
-    t.equal(await tokens(one), 'unavailable', 'a changed slot')
-    await set(header, 1 + 2 ** 30)
-    t.equal(await tokens(one), 'unavailable', 'another history of the vault')
-    await set(header, 2)
-    t.equal((await tokens(one)).pagination.total_items, 1, 'the server works again without a restart')
-    // The notice is cleared, because background work of a server can notice the change before a request does.
-    notices.length = 0
-    await changeKeySlots(locate(address), key.choose, { added: next.create, choose: () => [] })
-    for (const app of [two, two]) t.equal(await tokens(app), 'unavailable')
-    const count = notices.filter((text) => reason.test(text)).length
-    t.ok(count >= 1 && count <= apps.length, `each server notifies its operator once: ${count} notices`)
-  },
-)
+t.test('a server keeps working while its key slot exists, and stops if the slot is removed', async (t) => {
+  const notices: string[] = []
+  const { apps, one, two, address, key, sql, open } = await openVaults(t, 2, undefined, notices)
+  const tokens = (app: App) => ask(app, 'token list')
+  const app = await createApp(one, ['token:read'])
+  const slots = async (app: App) => (await ask(app, 'vault status')).key_slots.length
+  const next = createKey()
+  await ask(one, 'token create', token('kept'))
+  const all = (found: readonly { id: string }[]) => found.map(({ id }) => id)
+  await changeKeySlots(locate(address), key.choose, { added: next.create, choose: all })
+  for (const app of apps) t.equal((await tokens(app)).pagination.total_items, 1)
+  t.strictSame([await slots(one), await slots(two)], [2, 2])
+  const other = await open(next.choose)
+  await changeKeySlots(locate(address), key.choose, { choose: ([first]) => [first!.id] })
+  t.equal(await tokens(other), 'unavailable')
+  await t.rejects(other.store.checkReady!(), { code: 'unavailable' })
+  const answer = await serve(other, app.key)('GET /tokens/kept')
+  const reason = /slot that this server opened the vault with was removed/
+  t.match(answer, { status: 503, headers: { 'retry-after': '60' }, body: reason })
+  await t.rejects(open(next.choose), { code: 'vault_damaged', message: /its slot was removed/ })
+  for (const app of apps) t.equal((await tokens(app)).pagination.total_items, 1)
+  t.equal(await slots(two), 1)
+  const file = `${t.testdir()}/backup`
+  await ask(two, 'vault backup', { file })
+  const restore = (choose: typeof key.choose) => restoreVault(locate(`${file}-kept`), file, choose, () => {})
+  await t.rejects(
+    restore(next.choose),
+    { code: 'vault_damaged' },
+    'a removed key cannot restore a later backup',
+  )
+  await restore(key.choose)
+  const [{ header, generation }] = await sql('select header, generation from coffer_state')
+  const set = (text: string, raised: number) =>
+    sql('update coffer_state set header = $1, generation = $2', text, Number(generation) + raised)
+  await set(header.replace(/\d{4}-\d\d-\d\d/g, '1999-01-01'), 1)
+  t.equal(await tokens(one), 'unavailable', 'a changed slot')
+  await set(header, 1 + 2 ** 30)
+  t.equal(await tokens(one), 'unavailable', 'another history of the vault')
+  await set(header, 2)
+  t.equal((await tokens(one)).pagination.total_items, 1, 'the server works again without a restart')
+  // The list of notices is cleared, because background work of a server can notice the change before a request does.
+  notices.length = 0
+  await changeKeySlots(locate(address), key.choose, { added: next.create, choose: () => [] })
+  for (const app of [two, two]) t.equal(await tokens(app), 'unavailable')
+  const count = notices.filter((text) => reason.test(text)).length
+  t.ok(count >= 1 && count <= apps.length, `each server notifies its operator once: ${count} notices`)
+})
 
 t.test('after all keys of a store are changed at once, servers with the old keys are refused', async (t) => {
   const { apps, address, key, one, two, sql, open } = await openVaults(t, 2)
@@ -546,13 +551,13 @@ t.test('after all keys of a store are changed at once, servers with the old keys
   await setSealed(sealed)
   t.equal((await ask(one, 'token get', { id: 't-1' })).id, 't-1', 'the token is unchanged')
   await two.maintenance().compact()
-  // Most of the time the log record of this update is still pending when the keys change.
+  // Usually the log record of this update is still pending when the keys change.
   await ask(one, 'token update', { id: 't-0', metadata: { more: 'yes' } })
   const logged = async (app: App) =>
     (await ask(app, 'log list', { entity_id: 't-0' })).pagination.total_items as number
   const count = await logged(one)
-  // Adds more batches than a single read takes, some of them large. The batches cannot be decrypted, so they stay
-  // unchanged.
+  // The test adds more batches than a single read takes, and some of the batches are large. These batches cannot be
+  // decrypted, so the servers leave them unchanged.
   const strange = await sql(
     "insert into coffer_waiting select 1, decode(md5(n::text), 'hex'), 77, n, convert_to(repeat('x', case when n % 600 = 0 then 900000 else 9 end), 'UTF8')" +
       ' from generate_series(1, 1200) n returning id, written, sealed',
@@ -584,7 +589,7 @@ t.test('after all keys of a store are changed at once, servers with the old keys
   t.strictSame((await (await open()).maintenance().verify()).findings, [])
 })
 
-t.test('a server detects that its vault was replaced by another vault', async (t) => {
+t.test('a server detects that another vault has replaced its vault', async (t) => {
   const { address, sql, one: app } = await openVaults(t, 1)
   await ask(app, 'token create', token('before'))
   await app.maintenance().compact()
@@ -598,7 +603,7 @@ t.test('a server detects that its vault was replaced by another vault', async (t
 })
 
 t.test(
-  'an attacker who restores an older list of chains, without the second chain, is detected',
+  'if an attacker restores a list of chains without the second chain, verification detects this',
   async (t) => {
     const { sql, one, two } = await openVaults(t, 2)
     const { number } = await one.tenant()
@@ -616,7 +621,7 @@ t.test(
       [ofBoth, true],
     ]) {
       await sql('update coffer_rows set sealed = $2, rev = $3 where id = $1', id, sealed, rev)
-      // Makes the servers read their cached records again.
+      // This makes the servers read their cached records again.
       await sql('update coffer_state set changes = changes + 1')
       t.equal(await isWhole(), expected)
     }
@@ -624,7 +629,7 @@ t.test(
 )
 
 t.test(
-  'a copy of a whole store has no time limit, and succeeds even if its session is lost at the end',
+  'the copy of a whole store has no time limit, and succeeds even if its session is lost at the end',
   async (t) => {
     const { address, sql } = await openVaults(t, 1)
     const pool = new ConnectionPool(parseStoreAddress(address).connection)
@@ -701,14 +706,14 @@ t.test('verification finds changes of the tables that the engine did not make', 
   t.match((await findings()).join(), /does not open/)
 })
 
-t.test('the next attempt completes a vault whose creation was interrupted', async (t) => {
+t.test('if the creation of a vault was interrupted, the next attempt completes the vault', async (t) => {
   const { send } = Connection.prototype
   t.teardown(() => Object.assign(Connection.prototype, { send }))
   let isWhole = false
   for (let answered = 0; !isWhole; answered++) {
     const address = await server.createDatabase()
     let left = answered
-    // The database executes the statements, but their answer is lost.
+    // The database executes the statements, but the answer to the statements is lost.
     Connection.prototype.send = async function (statements) {
       const results = await send.call(this, statements)
       if (left-- === 0) throw new CofferError('unavailable', 'The store does not answer.')
@@ -739,34 +744,37 @@ t.test('the next attempt completes a vault whose creation was interrupted', asyn
   }
 })
 
-t.test('a store without its header is reported as damaged, and no new vault replaces it', async (t) => {
-  const { address, one, key, sql } = await openVaults(t, 1)
-  await ask(one, 'token create', token('kept'))
-  const count = async () => (await sql('select count(*) as rows from coffer_rows'))[0].rows
-  const [rows, state] = [await count(), (await sql('select * from coffer_state'))[0]]
-  await sql('delete from coffer_state')
-  const lost = { code: 'vault_damaged', message: /rows of a vault but no header/ }
-  await t.rejects(openVault(locate(address), key.choose), lost)
-  await t.rejects(createVault(locate(address), 'new', createKey().create), lost)
-  const source = await openVaults(t, 1)
-  await t.rejects(
-    copyVault(locate(source.address), locate(address), source.key.choose, () => {}),
-    lost,
-  )
-  t.equal(await count(), rows)
-  const { id, header, generation, changes, times } = state
-  await sql('insert into coffer_state values ($1, $2, $3, $4, $5)', id, header, generation, changes, times)
-  const app = await openVault(locate(address), key.choose)
-  t.match(
-    await ask(app, 'token get', { id: 'kept' }),
-    { id: 'kept' },
-    'after the header is restored, the vault is complete again',
-  )
-  await app.close()
-})
+t.test(
+  'if the header of a store is missing, the store is reported as damaged, and no new vault replaces it',
+  async (t) => {
+    const { address, one, key, sql } = await openVaults(t, 1)
+    await ask(one, 'token create', token('kept'))
+    const count = async () => (await sql('select count(*) as rows from coffer_rows'))[0].rows
+    const [rows, state] = [await count(), (await sql('select * from coffer_state'))[0]]
+    await sql('delete from coffer_state')
+    const lost = { code: 'vault_damaged', message: /rows of a vault but no header/ }
+    await t.rejects(openVault(locate(address), key.choose), lost)
+    await t.rejects(createVault(locate(address), 'new', createKey().create), lost)
+    const source = await openVaults(t, 1)
+    await t.rejects(
+      copyVault(locate(source.address), locate(address), source.key.choose, () => {}),
+      lost,
+    )
+    t.equal(await count(), rows)
+    const { id, header, generation, changes, times } = state
+    await sql('insert into coffer_state values ($1, $2, $3, $4, $5)', id, header, generation, changes, times)
+    const app = await openVault(locate(address), key.choose)
+    t.match(
+      await ask(app, 'token get', { id: 'kept' }),
+      { id: 'kept' },
+      'after the header is restored, the vault is complete again',
+    )
+    await app.close()
+  },
+)
 
 t.test(
-  'if many processes create a vault in one store at once, one succeeds and the others report that it exists',
+  'if many processes create a vault in one store, one succeeds and the others report that the vault exists',
   async (t) => {
     const address = await server.createDatabase()
     const keys = Array.from({ length: 6 }, createKey)
@@ -856,7 +864,7 @@ const UNWRITABLE: Record<string, { why: RegExp; begin(address: string): Promise<
         await client.query('set default_transaction_read_only = off')
         await client.query(`alter database ${name} set default_transaction_read_only = ${value}`)
         const others = 'from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()'
-        // Waits until the sessions have ended, because the server may still use the old sessions.
+        // The statement waits until the old sessions have ended, because the server could still use them.
         await client.query(`select pg_terminate_backend(pid, 10000) ${others}`, [name])
         await client.end()
       }

@@ -1,6 +1,6 @@
 /**
- * Keys, random bytes and clocks for engines under test. They use the product's ciphers with fixed keys, so each run is
- * the same.
+ * Keys, random bytes and clocks for engines under test. The engines use the product's ciphers with fixed keys, so each
+ * run is the same.
  */
 import sodium from 'libsodium-wrappers'
 import { createKeyring } from '../../src/crypto/keyring.js'

@@ -13,7 +13,7 @@ import {
 const REASONS: readonly Reason[] = ['conflict', 'taken', 'stale', 'moments', 'writes', 'logs']
 
 t.test(
-  'a read may be repeated as a snapshot or as a change, but neither of them is repeated as a read',
+  'a unit may be repeated as a snapshot or as a change, but these are never repeated as a simple read',
   async (t) => {
     const next = (mode: Plan['mode'], reason: Reason) => nextPlan({ ...READ, mode }, reason).mode
     const table = Object.fromEntries(
@@ -28,19 +28,23 @@ t.test(
       taken: same,
       stale: same,
       logs: same,
-      // A change cannot have a collision of this kind.
+      // A unit in the mode `change` cannot have a collision of the kind `moments`.
       moments: ['snapshot', 'snapshot', 'snapshot'],
       writes: ['change', 'change', 'change'],
     })
   },
 )
 
-t.test('after an attempt has sent log entries, each later attempt sends its log entries too', async (t) => {
-  for (const reason of REASONS) t.equal(nextPlan({ ...CHANGE, hasSentLogs: true }, reason).hasSentLogs, true)
-})
+t.test(
+  'after an attempt of a unit has sent log entries, each later attempt sends its log entries too',
+  async (t) => {
+    for (const reason of REASONS)
+      t.equal(nextPlan({ ...CHANGE, hasSentLogs: true }, reason).hasSentLogs, true)
+  },
+)
 
 t.test(
-  'only a unit that collides with others pauses before it runs again, longer after each attempt, up to 200 ms',
+  'only a unit that collides with others pauses before it runs again, with growing pauses of at most 200 ms',
   async (t) => {
     for (const reason of ['stale', 'moments', 'writes', 'logs'] as const) t.equal(pauseMs(reason, 9, 1), 0)
     for (const reason of ['conflict', 'taken'] as const) {
@@ -52,7 +56,7 @@ t.test(
 )
 
 t.test(
-  'a unit runs again for 5 s, or for 60 s if it deletes a tenant, or 5 times if its id exists',
+  'a unit runs again for 5 s, or for 60 s if it deletes a tenant, or 5 times if the id of its new row exists',
   async (t) => {
     const outcome = (taken: number, ms: number, dropsTenant: boolean) => {
       try {

@@ -22,7 +22,7 @@ t.test(
 )
 
 t.test(
-  'an entry of a read is not added to a batch if a commit has happened since the batch began',
+  'a log entry of a read is not added to a batch if a commit has happened since the batch began',
   async (t) => {
     const batches = open()
     batches.addRead(entry())
@@ -32,23 +32,29 @@ t.test(
   },
 )
 
-t.test('each batch has a unique name and a later time than all batches before it', async (t) => {
-  const batches = open()
-  const made = Array.from({ length: 50 }, () => batches.addCommit([entry()])[0]!)
-  t.equal(new Set(made.map(({ id }) => Buffer.from(id).toString('hex'))).size, 50)
-  for (const [at, { written }] of made.slice(1).entries()) t.ok(written > made[at]!.written)
-  t.ok(batches.nextMoment() > made.at(-1)!.written)
-})
+t.test(
+  'each batch of log entries has a unique name and a later time than all batches before it',
+  async (t) => {
+    const batches = open()
+    const made = Array.from({ length: 50 }, () => batches.addCommit([entry()])[0]!)
+    t.equal(new Set(made.map(({ id }) => Buffer.from(id).toString('hex'))).size, 50)
+    for (const [at, { written }] of made.slice(1).entries()) t.ok(written > made[at]!.written)
+    t.ok(batches.nextMoment() > made.at(-1)!.written)
+  },
+)
 
-t.test('the oldest batch is the oldest unstored batch, whether of reads or of commits', async (t) => {
-  const batches = open()
-  t.equal(batches.oldest, undefined)
-  const [commit] = batches.addCommit([entry()])
-  batches.addRead(entry())
-  const [read] = batches.closeReads()
-  t.strictSame([batches.oldest, batches.oldestOfReads], [commit, read])
-  batches.remove([commit!])
-  t.equal(batches.oldest, read)
-  batches.removeReads(1)
-  t.strictSame([batches.oldest, batches.oldestOfReads], [undefined, undefined])
-})
+t.test(
+  'the oldest batch is the oldest batch that is not stored, whether it has entries of reads or of commits',
+  async (t) => {
+    const batches = open()
+    t.equal(batches.oldest, undefined)
+    const [commit] = batches.addCommit([entry()])
+    batches.addRead(entry())
+    const [read] = batches.closeReads()
+    t.strictSame([batches.oldest, batches.oldestOfReads], [commit, read])
+    batches.remove([commit!])
+    t.equal(batches.oldest, read)
+    batches.removeReads(1)
+    t.strictSame([batches.oldest, batches.oldestOfReads], [undefined, undefined])
+  },
+)

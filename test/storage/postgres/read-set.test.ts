@@ -12,18 +12,19 @@ const key = (id: number, kind = KIND) => ({ kind, tenant: 1, id: new Uint8Array(
 const found = (id: number, rev: number, kind = KIND) => ({ ...name(id, kind), rev }) as FoundRow
 
 const open = (mode: Plan['mode'] = 'change') => new ReadSet(mode, new Set([CACHED]))
-/** Formats each precondition as `action id was`. */
+/** Formats each precondition as the action, the id and the revision that was read. */
 const list = (reads: Pick<ReadSet, 'preconditions'>) =>
   [...reads.preconditions.values()].map(({ action, id, was }) =>
     [action === CHECK ? 'row' : action === COUNT ? 'key' : action, id[0], was].join(' '),
   )
 
 t.test(
-  'a read may send one statement for rows that are not cached, and other plans may send any number',
+  'a unit that reads may send one statement for rows that are not cached, and other plans may send any number',
   async (t) => {
     /**
-     * Columns: plan, statements, expected, hasMoment, spansMoments. In the statements, `c` reads cached rows and `r`
-     * reads other rows. In the expected text, `y` or `n` says whether that statement may be sent.
+     * The columns of the table are: plan, statements, expected, hasMoment, spansMoments. In the column of statements,
+     * `c` reads cached rows and `r` reads other rows. In the column of expected results, `y` or `n` says whether the
+     * statement may be sent.
      */
     const table: [Plan['mode'], string, string, hasMoment: boolean, spansMoments: boolean][] = [
       ['read', '', '', false, false],
@@ -49,53 +50,65 @@ t.test(
   },
 )
 
-t.test('the first revision and the first count that were read become the preconditions', async (t) => {
-  const reads = open()
-  reads.addPage([found(1, 10), found(2, 20)] as never)
-  reads.addRow(name(1), found(1, 11))
-  reads.addRow(name(3), undefined)
-  reads.addCount(key(7), 2)
-  reads.addCount(key(7), 3)
-  t.strictSame(list(reads), ['row 1 10', 'row 2 20', 'row 3 0', 'key 7 2'])
-  t.strictSame(
-    [reads.revisionOf(name(1)), reads.revisionOf(name(3)), reads.revisionOf(name(4))],
-    [10, 0, undefined],
-  )
-  t.strictSame([reads.countOf(key(7)), reads.countOf(key(8))], [2, undefined])
-})
+t.test(
+  'the preconditions of a commit are the first revision and the first count that the unit has read',
+  async (t) => {
+    const reads = open()
+    reads.addPage([found(1, 10), found(2, 20)] as never)
+    reads.addRow(name(1), found(1, 11))
+    reads.addRow(name(3), undefined)
+    reads.addCount(key(7), 2)
+    reads.addCount(key(7), 3)
+    t.strictSame(list(reads), ['row 1 10', 'row 2 20', 'row 3 0', 'key 7 2'])
+    t.strictSame(
+      [reads.revisionOf(name(1)), reads.revisionOf(name(3)), reads.revisionOf(name(4))],
+      [10, 0, undefined],
+    )
+    t.strictSame([reads.countOf(key(7)), reads.countOf(key(8))], [2, undefined])
+  },
+)
 
-t.test('cached rows and log rows do not become preconditions, and each is read only once', async (t) => {
-  const reads = open()
-  for (const kind of [CACHED, LOG_ROWS]) {
-    reads.addRow(name(1, kind), found(1, 10, kind))
-    reads.addPage([found(2, 20, kind)] as never)
-    t.equal(reads.rowOf(name(1, kind))?.rev, 10)
-  }
-  t.strictSame(list(reads), [])
-})
+t.test(
+  'cached rows and log rows are not preconditions of a commit, and each row is read only once',
+  async (t) => {
+    const reads = open()
+    for (const kind of [CACHED, LOG_ROWS]) {
+      reads.addRow(name(1, kind), found(1, 10, kind))
+      reads.addPage([found(2, 20, kind)] as never)
+      t.equal(reads.rowOf(name(1, kind))?.rev, 10)
+    }
+    t.strictSame(list(reads), [])
+  },
+)
 
-t.test('a missing row is remembered, and a row that has changed is read again', async (t) => {
-  const reads = open()
-  t.notOk(reads.hasRow(name(1)))
-  reads.addRow(name(1), undefined)
-  t.ok(reads.hasRow(name(1)))
-  reads.forget(name(1))
-  t.notOk(reads.hasRow(name(1)))
-  t.strictSame(list(reads), [], 'the change of the row is compared instead of the read')
-  reads.requireRevision(name(1), 5)
-  t.strictSame(list(reads), ['row 1 5'])
-})
+t.test(
+  'a unit remembers that a row is missing, and reads a row again after the row has changed',
+  async (t) => {
+    const reads = open()
+    t.notOk(reads.hasRow(name(1)))
+    reads.addRow(name(1), undefined)
+    t.ok(reads.hasRow(name(1)))
+    reads.forget(name(1))
+    t.notOk(reads.hasRow(name(1)))
+    t.strictSame(list(reads), [], 'the change of the row is compared instead of the read')
+    reads.requireRevision(name(1), 5)
+    t.strictSame(list(reads), ['row 1 5'])
+  },
+)
 
-t.test('the numbers of the rows that were read are returned for each kind, each number once', async (t) => {
-  const reads = open()
-  reads.addRow(name(1), found(1, 10))
-  for (const kind of [KIND, 3]) reads.addCount(key(kind, kind), 0)
-  const taken = (kind?: number) => [...reads.takeCounts(kind).values()].map(({ id }) => id[0])
-  t.strictSame(taken(3), [3])
-  t.strictSame(taken(3), [])
-  t.strictSame(taken(), [KIND])
-  t.strictSame(list(reads), ['row 1 10'])
-  reads.clear()
-  t.strictSame(list(reads), [])
-  t.notOk(reads.hasRow(name(1)))
-})
+t.test(
+  'for each kind, the set of reads returns the numbers of the rows that were read, each number once',
+  async (t) => {
+    const reads = open()
+    reads.addRow(name(1), found(1, 10))
+    for (const kind of [KIND, 3]) reads.addCount(key(kind, kind), 0)
+    const taken = (kind?: number) => [...reads.takeCounts(kind).values()].map(({ id }) => id[0])
+    t.strictSame(taken(3), [3])
+    t.strictSame(taken(3), [])
+    t.strictSame(taken(), [KIND])
+    t.strictSame(list(reads), ['row 1 10'])
+    reads.clear()
+    t.strictSame(list(reads), [])
+    t.notOk(reads.hasRow(name(1)))
+  },
+)

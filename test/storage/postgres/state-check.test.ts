@@ -8,9 +8,9 @@ const state = (changes: number, generation = 1) => ({
 })
 
 t.test(
-  'an answer is accepted unless a cached record that was used, or a key slot, has changed',
+  'an answer is accepted unless a cached record that the attempt used, or a key slot, has changed',
   async (t) => {
-    /** `uses`: the attempt has used cached records. */
+    /** `uses` is true if the attempt has used cached records. */
     const table: [uses: boolean, changes: number, generation: number, isAccepted: boolean][] = [
       [false, 5, 1, true],
       [false, 6, 1, true],
@@ -29,7 +29,7 @@ t.test(
   },
 )
 
-t.test('a commit requires an unchanged counter only if cached records were used', async (t) => {
+t.test('a commit requires an unchanged counter only if the attempt used cached records', async (t) => {
   const check = new StateCheck(state(5))
   t.strictSame(check.expected, { generation: 1, changes: -1 })
   check.accept(state(6))
@@ -37,11 +37,14 @@ t.test('a commit requires an unchanged counter only if cached records were used'
   t.strictSame(check.expected, { generation: 1, changes: 6 })
 })
 
-t.test('cached records that no answer has confirmed need a statement of their own', async (t) => {
-  const check = new StateCheck(state(5))
-  t.notOk(check.needsConfirmation)
-  check.useCache()
-  t.ok(check.needsConfirmation)
-  check.accept(state(5))
-  t.notOk(check.needsConfirmation)
-})
+t.test(
+  'if no answer has confirmed the cached records yet, a separate statement must confirm them',
+  async (t) => {
+    const check = new StateCheck(state(5))
+    t.notOk(check.needsConfirmation)
+    check.useCache()
+    t.ok(check.needsConfirmation)
+    check.accept(state(5))
+    t.notOk(check.needsConfirmation)
+  },
+)

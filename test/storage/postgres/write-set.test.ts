@@ -14,7 +14,7 @@ function filled() {
   return writes
 }
 
-t.test('changes can be found by a prefix of their names until they are sent', async (t) => {
+t.test('until the changes of a unit are sent, they can be found by a prefix of their names', async (t) => {
   const writes = filled()
   const table: [prefix: string, isFound: boolean][] = [
     ['', true],
@@ -31,7 +31,7 @@ t.test('changes can be found by a prefix of their names until they are sent', as
 })
 
 t.test(
-  'the changes of one kind, or of all kinds, are taken in their order, and each change is taken once',
+  'changes of one kind, or of all kinds, are taken in their order, and each change is taken once',
   async (t) => {
     const writes = filled()
     writes.add(createChange(INSERT, name(3)))
@@ -52,7 +52,7 @@ t.test('pending log entries do not count as changed rows', async (t) => {
   t.ok(writes.hasUnsentWith(''))
 })
 
-t.test('kinds still count as changed after their changes are sent', async (t) => {
+t.test('a kind of rows still counts as changed after its changes are sent', async (t) => {
   const writes = filled()
   t.strictSame(
     writes.unsentRows().map(({ was }) => was),

@@ -55,7 +55,7 @@ for (const [title, rows] of orders)
     t.pass()
   })
 
-t.test('a record of more bytes than the caller wants is left unread', async (t) => {
+t.test('a record is left unread if it has more bytes than the caller wants', async (t) => {
   const reader = new RowReader(sstable)
   t.match(reader.read(248, 1500), { unread: undefined })
   t.match(reader.read(249, 1500), { unread: 100_000 })
@@ -69,7 +69,8 @@ for (const [title, rows] of orders.slice(0, 2))
     for (const number of small.slice(0, 1)) sstable.entry(number)
     const before = files.reads
     for (const number of small) reader.read(number, Number.POSITIVE_INFINITY)
-    // One read of the first row, then pieces of 4, 16 and 64 KiB. A few blocks of the index are read too.
+    // The reader reads the first row alone, and then pieces of 4, 16 and 64 KiB. The reader also reads a few blocks of
+    // the index.
     t.ok(bytes < 100_000)
     t.ok(files.reads - before <= 12, `${files.reads - before} reads for ${small.length} rows`)
   })
