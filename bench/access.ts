@@ -1,7 +1,7 @@
 /**
- * Measures the cost of access: deciding by rules, a request from its key to its response, and a search. Name a part to
- * run only that part: `rules`, `request [tokens]`, `search [tokens]`. The search part also verifies the log of these
- * tokens.
+ * Measures the cost of access: a decision by rules, a request from its key to its response, and a search. An argument
+ * selects a single part: `rules`, `request [tokens]` or `search [tokens]`. The part `search` also verifies the log of
+ * its tokens.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ if (piece === 'all' || piece === 'request') await measureRequest(Number(count ??
 if (piece === 'search') await measureSearch(Number(count ?? 1000))
 if (piece === 'all') for (const tokens of [1000, 100_000]) await measureSearch(tokens)
 
-/** Measures a decision about two containers, when only the last rule matches them. */
+/** Measures a decision about two containers. Only the last rule matches these containers. */
 function measureRules(): void {
   for (const rules of [1, 10, 100]) {
     const granted: Rule[] = Array.from({ length: rules }, (_, index) => ({
@@ -108,7 +108,8 @@ async function fill(app: App, tokens: number): Promise<string[]> {
 }
 
 /**
- * Returns the CPU time of one run in µs. The time is the best of six rounds, so that other work on the machine has little effect.
+ * Returns the CPU time of one run in µs. The function takes the best time of six rounds, so that other work on the
+ * machine has little effect.
  */
 function time(runs: number, work: () => unknown): number {
   const rounds = Array.from({ length: 6 }, () => {

@@ -1,13 +1,13 @@
 /**
  * `npm run bench [part [argument…]]…` runs all parts, or the named parts with their arguments. Each part runs in a
- * process of its own. Every figure is a ratio to a floor that was measured in the same run. A part never fails because
- * it is slow.
+ * separate process. Every figure is a ratio to a floor that was measured in the same run. A part never fails because it
+ * is slow.
  */
 import { spawnSync } from 'node:child_process'
 import { cpus, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
-/** The parts in their order. With these arguments, all parts together take some minutes. */
+/** The parts in the order in which they run. With these default arguments, all parts together take some minutes. */
 const PARTS: Record<string, readonly string[]> = {
   startup: ['15', '1,1000,100000'],
   crypto: ['15', '1024'],
@@ -34,7 +34,7 @@ if (asked === undefined) {
 }
 
 /**
- * Parses the words of the command line. A word that names no part is an argument of the part before it. Returns
+ * Parses the words of the command line. If a word names no part, the word is an argument of the part before it. Returns
  * undefined if the first word names no part.
  */
 function readWords(words: readonly string[]): { part: string; words: readonly string[] }[] | undefined {

@@ -26,14 +26,14 @@ import {
 } from './filled-vault.js'
 
 const ROUNDS = 3
-/** The number of rows in a batch of `token import`. */
+/** The number of rows in a batch of `coffer token import`. */
 const BATCH = 2000
 const PROGRAM = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
 export const PEERS = fileURLToPath(new URL('../../bench/peers/', import.meta.url))
 
 export interface Bulk {
   ours: Measured
-  /** Undefined if the packages of the peers are not installed. */
+  /** The figures are undefined if the packages of the peers are not installed. */
   sqlite?: Measured
   sqlcipher?: Measured
 }
@@ -44,8 +44,8 @@ export function isInstalled(name: string): boolean {
 }
 
 /**
- * Measures the seconds for `count` tokens from objects in memory to synced rows, with one audit row for each token. For Coffer,
- * this function measures `token import`, the storage alone, and the whole command with a file.
+ * Measures the seconds to write `count` tokens from objects in memory to synced rows, with one audit row for each
+ * token. For Coffer, this function measures `token import`, the storage alone, and the whole command with a file.
  */
 export async function measureBulk(count: number): Promise<Bulk> {
   const contenders: Contender[] = [
@@ -94,7 +94,7 @@ async function timeOwn(count: number): Promise<number> {
   return seconds
 }
 
-/** Imports as the command does: in batches of a run that can be resumed. */
+/** Imports tokens as the command does: in batches of a run that can be resumed. */
 async function timeImport(count: number): Promise<number> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
   const app = await openFilledVault(await createFilledVault(place, 0), 'server')
@@ -113,7 +113,9 @@ async function timeImport(count: number): Promise<number> {
   return seconds
 }
 
-/** Runs the command with NDJSON in a process of its own. The time includes the start of the process and its final flush. */
+/**
+ * Runs the command with NDJSON in a separate process. The time includes the start of the process and its final flush.
+ */
 async function timeCommand(count: number): Promise<number> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
   const { directory, keyFile } = await createFilledVault(place, 0)

@@ -1,7 +1,7 @@
 /**
- * The first seconds of a server, because most test suites use only these: requests 1–100, requests 101–1,000, and each
- * of the first five seconds. Compares `coffer serve` with the SQLCipher peer, with a key that reveals data and with a
- * key that sees masked data.
+ * Measures the first seconds of a server, because most test suites use only these: requests 1–100, requests 101–1,000,
+ * and each of the first five seconds. The benchmark compares `coffer serve` with the SQLCipher peer, with a key that
+ * reveals data and with a key that sees masked data.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ const LOADS = [
 ] as const
 type Method = (typeof LOADS)[number][1]
 
-/** `pin` moves the process of a server to its core. */
+/** The function `pin` moves the process of a server to its core. */
 export async function measureCold(rounds: number, pin: (pid: number | undefined) => void): Promise<Goal[]> {
   if (!isInstalled('better-sqlite3-multiple-ciphers')) return []
   const goals: Goal[] = []

@@ -1,5 +1,5 @@
 /**
- * Compares the creation of tokens from encrypted data with their creation from plaintext, by an operation in memory.
+ * Compares the creation of tokens from encrypted data with the creation from plaintext, by an operation in memory.
  * Argument: rounds.
  */
 import { openTestVault } from '../src/index.js'

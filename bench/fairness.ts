@@ -1,8 +1,9 @@
 /**
- * How evenly a server treats the requests of many connections: the median, the slowest hundredth and the slowest
- * request, and how many later requests were answered before one request. Each row belongs to a server that has just
- * started: first its cold seconds, then the seconds after them. Compares `coffer serve` with the SQLCipher peer.
- * Arguments: rounds, numbers of connections, seconds of each stage, method, `unpinned`.
+ * Measures how evenly a server treats the requests of many connections: median, slowest hundredth, slowest request, and
+ * the number of later requests that were answered before one request. Each row belongs to a server that has just
+ * started. The row has the cold seconds first, and then the seconds after them. The benchmark compares `coffer serve`
+ * with the SQLCipher peer. The arguments are rounds, numbers of connections, seconds of each stage, method, and
+ * `unpinned`.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,12 +1,12 @@
 /**
  * Measures contenders in turn and prints the results. Every figure is printed next to the floor of the same round, so a
- * busy machine affects both. This file does not know what is measured.
+ * busy machine affects both the figure and the floor. This file does not know which work is measured.
  */
 import type { ChildProcess } from 'node:child_process'
 
 export interface Contender {
   name: string
-  /** Does the work once. Returns the cost of the work in any unit. A lower cost is better. */
+  /** Does the work of the contender once. Returns the cost of the work in any unit. A lower cost is better. */
   measure(): Promise<number> | number
 }
 
@@ -16,7 +16,7 @@ export interface Measured {
   values: readonly number[]
 }
 
-/** Runs all contenders in turn for `rounds` rounds. A round before them does not count. */
+/** Runs all contenders in turn for `rounds` rounds. An additional first round does not count. */
 export async function measureInTurn(rounds: number, contenders: readonly Contender[]): Promise<Measured[]> {
   const values = contenders.map((): number[] => [])
   for (let round = -1; round < rounds; round++) {
@@ -33,7 +33,7 @@ export function ratiosOf(value: Measured, floor: Measured): number[] {
   return value.values.map((each, round) => each / floor.values[round]!)
 }
 
-/** Returns the CPU time of one run of `work` in µs, so that other work on the machine has little effect. */
+/** Returns the CPU time of one run of `work` in µs, because other work on the machine has little effect on CPU time. */
 export async function timeCpu(runs: number, work: () => unknown): Promise<number> {
   const before = process.cpuUsage()
   for (let run = 0; run < runs; run++) {
@@ -60,12 +60,12 @@ export function median(values: readonly number[]): number {
   return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2
 }
 
-/** Formats as `1.23 (1.10–1.40)`: the median, the lowest and the highest value. */
+/** Formats values as `1.23 (1.10–1.40)`: the median, the lowest and the highest value. */
 export function formatSpread(values: readonly number[]): string {
   return `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)}–${Math.max(...values).toFixed(2)})`
 }
 
-/** Prints times. The first contender is the floor of the others. */
+/** Prints times. Prints times. The first contender is the floor of the other contenders. */
 export function printTimes(title: string, unit: string, measured: readonly Measured[]): void {
   const floor = measured[0]!
   printTable(title, [
@@ -78,7 +78,9 @@ export function printTimes(title: string, unit: string, measured: readonly Measu
   ])
 }
 
-/** Prints the seconds for `count` things as things per second. The first contender is the floor of the others. */
+/**
+ * Prints the seconds for `count` things as things per second. The first contender is the floor of the other contenders.
+ */
 export function printRates(title: string, count: number, measured: readonly Measured[]): void {
   const floor = measured[0]!
   printTable(title, [

@@ -1,4 +1,6 @@
-/** Vaults of any size for the benchmarks. To save time, these vaults are written without performing operations. */
+/**
+ * Vaults of any size for the benchmarks. To save time, the benchmarks write these vaults without performing operations.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { containerSet, containerSetId } from '../src/domain/access/container.js'
@@ -13,8 +15,8 @@ import { makeToken } from './token-body.js'
 /** With this number of customers, each customer has a full page, even in a vault with a thousand tokens. */
 export const CUSTOMERS = 50
 /**
- * The number of tokens in one unit of work. With their log records, these tokens are about as large as a unit of work of an
- * import.
+ * The number of tokens in one unit of work. With their log records, these tokens are about as large as a unit of work
+ * of `coffer token import`.
  */
 export const UNIT_TOKENS = 8192
 
@@ -43,7 +45,9 @@ export function makeCustomerToken(serial: number) {
   return { ...makeToken(serial), metadata: { customer: String(serial % CUSTOMERS) } }
 }
 
-/** Creates a vault with `tokens` tokens of a kilobyte. Each token has the log record of its creation. */
+/**
+ * Creates a vault with `tokens` tokens of one kilobyte. For each token, the vault has the log record of its creation.
+ */
 export async function createFilledVault(parent: string, tokens: number): Promise<FilledVault> {
   const directory = join(parent, `vault-${tokens}`)
   const keyFile = join(parent, `vault-${tokens}.key`)
@@ -60,7 +64,7 @@ export async function createFilledVault(parent: string, tokens: number): Promise
   for (let done = 0; done < tokens; done += UNIT_TOKENS) {
     await writeUnit(app, await prepareUnit(app, done, Math.min(UNIT_TOKENS, tokens - done)))
   }
-  // Without this compaction, the first commands would merge these tables while they are measured.
+  // Without this compaction, the first measured commands would merge these tables.
   await app.maintenance().compact()
   await app.close()
   return vault

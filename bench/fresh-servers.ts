@@ -1,4 +1,4 @@
-/** Servers that have just started, for the benches of the first seconds: `coffer serve` and the SQLCipher peer. */
+/** Servers that have just started, for benchmarks of the first seconds: `coffer serve` and the SQLCipher peer. */
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
@@ -21,7 +21,7 @@ export interface FreshServer {
   ready: Pick<Ready, 'port' | 'key' | 'ids'>
 }
 
-/** Creates a vault with commands. Each server then gets a copy of the vault. */
+/** Creates a vault with commands. Each server in a benchmark then gets a copy of this vault. */
 export function createVault(place: string) {
   const env = { ...process.env, XDG_CONFIG_HOME: place }
   const wordsOf = (directory: string) => ['--vault', join(place, directory), '--key-file', join(place, 'key')]
@@ -60,7 +60,7 @@ export async function startPeer(transform: Transform): Promise<FreshServer> {
 /** Stops the server and waits for the end of its process. */
 export async function stop({ child }: FreshServer): Promise<void> {
   const ended = once(child, 'exit')
-  // After it is disconnected, the peer removes its files.
+  // The peer removes its files when it is disconnected.
   if (child.connected) child.disconnect()
   else child.kill()
   await ended

@@ -1,4 +1,7 @@
-/** A table of goals. Each row has the ratios that a part has measured, and whether they meet the goal. */
+/**
+ * Prints a table of goals. Each row has the ratios that a part of the benchmark has measured, and says whether the
+ * ratios meet the goal.
+ */
 import { formatSpread, median, printTable } from './figures.js'
 
 export interface Goal {
@@ -7,11 +10,14 @@ export interface Goal {
   least?: number
   most?: number
   /**
-   * The measured ratios: one list for each size, or a single list if the size has no effect. A list is undefined if nothing was
-   * measured.
+   * The measured ratios, with one list for each size, or a single list if the size has no effect. A list is undefined
+   * if nothing was measured.
    */
   ratios: readonly (readonly number[] | undefined)[]
-  /** Returns whether the figure of this size counts. By default all sizes count. */
+  /**
+   * Returns whether the figure for `tokens` tokens counts towards the goal. By default, the figures for all sizes
+   * count.
+   */
   decides?: (tokens: number) => boolean
 }
 

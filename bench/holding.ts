@@ -1,6 +1,6 @@
 /**
- * A process that holds a vault open as a server does, uses it for a while, and reports its memory. Arguments: the vault
- * as JSON, and its number of tokens.
+ * A process that holds a vault open as a server does, uses it for a while, and reports its memory. The arguments are
+ * the vault as JSON and its number of tokens.
  */
 import { CUSTOMERS, type FilledVault, openFilledVault, tokenId } from './filled-vault.js'
 

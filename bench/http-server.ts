@@ -1,7 +1,7 @@
 /**
- * One server of the HTTP benchmark in a process of its own: either a floor, or Coffer on a vault with `tokens` tokens, in files
- * or in a store. The server sends its port and keys when it is ready. Later the server answers the message `cpu` with the CPU
- * time in ms that it has used.
+ * Runs one server of the HTTP benchmark in a separate process: either a floor, or Coffer on a vault with `tokens`
+ * tokens, in files or in a store. The server sends its port and keys when it is ready. Later the server answers the
+ * message `cpu` with the CPU time in ms that it has used.
  */
 import { randomUUID } from 'node:crypto'
 import {
@@ -37,7 +37,7 @@ import { makeToken } from './token-body.js'
 export interface Ready {
   port: number
   key: string
-  /** A key that sees masked data. This key exists if tokens are read with both keys. */
+  /** A key that sees masked data. The masking key exists if the benchmark reads tokens with both keys. */
   maskingKey?: string | undefined
   ids: string[]
   /** The folder in which a peer keeps its files. */
@@ -45,7 +45,7 @@ export interface Ready {
 }
 
 const FILL_AT_ONCE = 500
-/** The number of connections to a store. */
+/** The number of connections to a store in PostgreSQL. */
 const STORED_AT_ONCE = 16
 /** This number of ids is enough for the deletions of a benchmark. */
 const MAX_IDS = 200_000
@@ -99,7 +99,7 @@ async function startBare(): Promise<Ready> {
 }
 
 async function startCoffer(tokens: number): Promise<Ready> {
-  // `coffer serve` also uses this kind of opener.
+  // `coffer serve` also uses an opener of this kind.
   const opener = { kind: 'key-file', save: async () => {} } as const
   const notice = () => {}
   const directory = join(place, 'vault')
@@ -114,7 +114,10 @@ async function startCoffer(tokens: number): Promise<Ready> {
   return { port, key: samples.private?.key ?? '', maskingKey: result.key, ids }
 }
 
-/** Starts a server over a store. The first server creates the vault and its key file, and the others open the vault. */
+/**
+ * Starts a server over a store. The first of these servers creates the vault and its key file, and the others open the
+ * vault.
+ */
 async function startStore(tokens: number): Promise<Ready> {
   const location = { directory: address, pid: process.pid, notice: () => {}, role: 'server' } as const
   const isFirst = !existsSync(keyFile)
@@ -139,14 +142,14 @@ async function fill(app: App, tokens: number, atOnce = FILL_AT_ONCE): Promise<st
     )
     for (const { result } of await Promise.all(batch)) ids.push((result as { id: string }).id)
   }
-  // Takes ids from the whole vault, so that all parts of it are read.
+  // The ids come from the whole vault, so that a benchmark reads all parts of it.
   const step = Math.max(1, Math.floor(ids.length / MAX_IDS))
   return ids.filter((_, at) => at % step === 0)
 }
 
 /**
- * Starts a server with plain node:http. `get` returns a fixed kilobyte. The body of `post` is parsed, appended to a
- * file, synced together with other waiting bodies, and answered.
+ * Starts a server with plain node:http. The floor `get` returns a fixed kilobyte. The floor `post` parses the body,
+ * appends it to a file, syncs it together with other waiting bodies, and answers.
  */
 async function startFloor(floor: string): Promise<Ready> {
   const fixed = JSON.stringify({ id: 'fixed', ...makeToken(1) })
@@ -178,7 +181,7 @@ async function startFloor(floor: string): Promise<Ready> {
   }
 }
 
-/** Writes and syncs all waiting texts together. Only one sync runs at a time. */
+/** Writes and syncs all waiting texts together. Only one sync of the file runs at a time. */
 function createAppender(file: number): (text: string, done: () => void) => void {
   let waiting: { text: string; done: () => void }[] = []
   let isBusy = false

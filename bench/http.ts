@@ -1,7 +1,8 @@
 /**
- * POST and GET over HTTP, compared with plain node:http and with peers that do the same work. The servers are measured in turn in
- * one run. Each server has a process of its own, and only one server works at a time. Prints rates, the CPU time of a request,
- * and the goals. Arguments: rounds, seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
+ * Measures POST and GET over HTTP, and compares Coffer with plain node:http and with peers that do the same work. The
+ * servers are measured in turn in one run. Each server has a separate process, and only one server works at a time. The
+ * benchmark prints rates, the CPU time of a request, and the goals. The arguments are rounds, seconds of one
+ * measurement, sizes, tokens written in bulk, and seconds of warming up.
  */
 import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,13 +22,13 @@ import { makeToken } from './token-body.js'
 const CONNECTIONS = 50
 const SERVER_CORE = 0
 const LOAD_CORE = 1
-/** V8 drops code and memory of an idle server, so each measurement begins after this load. */
+/** The seconds of load before each measurement, because V8 drops code and memory of an idle server. */
 const LEAD_SECONDS = 2
 const OWN_SERVER = fileURLToPath(new URL('./http-server.js', import.meta.url))
 const [rounds = '3', seconds = '2', sizes = '1000,10000', bulkTokens = '100000', warmUp = '8'] =
   process.argv.slice(2)
 
-/** The kinds of servers. A kind has one name for all sizes. */
+/** A kind of server. A kind of server has one name for all sizes. */
 type Kind = keyof typeof NAMES
 const NAMES = {
   floor: 'raw node:http',
@@ -50,7 +51,7 @@ interface Contender {
 interface Row {
   perSecond: number
   cpuMicros: number
-  /** The CPU time in µs of the processes of the server's store. */
+  /** The CPU time in µs that the processes of the store used. */
   storeMicros: number
   p50: number
   p99: number
@@ -88,7 +89,7 @@ printGoals(counts, [
   ...judgeBulk(bulk),
 ])
 
-/** Starts Coffer and the installed peers, next to each other for each size. */
+/** For each size, starts Coffer and the installed peers one after another. */
 async function startSized(): Promise<Contender[]> {
   const started: Contender[] = []
   const sample = JSON.stringify(makeToken(1))
@@ -104,7 +105,7 @@ async function startSized(): Promise<Contender[]> {
   return started
 }
 
-/** Returns the server and, if it has a key that sees masked data, the server again with this key. */
+/** Returns the server. If it has a key that sees masked data, the function also returns the server with this key. */
 function addMasked(contender: Contender): Contender[] {
   const { kind, ready } = contender
   const masked = kind === 'coffer' ? 'masked' : kind === 'sqlcipher' ? 'sqlcipherMasked' : undefined
@@ -192,8 +193,8 @@ async function askUsage(child: ChildProcess): Promise<{ cpuMs: number; storeMs?:
 }
 
 /**
- * Returns the goals, each with one figure for each size. The goals compare Coffer with the peer, with the floor, and with itself
- * at the smallest size.
+ * Returns the goals, each with one figure for each size. The goals compare Coffer with the peer, with the floor, and
+ * with Coffer at the smallest size.
  */
 function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
   const find = (wanted: Kind, size?: number) =>

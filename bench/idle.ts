@@ -7,7 +7,10 @@ const LOOK_MS = 200
 const MAX_BUSY = 0.1
 const MAX_LOOKS = 25
 
-/** Waits at most 5 s. If the machine is still busy, the next measurement starts anyway. */
+/**
+ * Waits until the machine is idle, but at most 5 s. If the machine is still busy after 5 s, the next measurement starts
+ * anyway.
+ */
 export async function awaitIdle(): Promise<void> {
   for (let look = 0; look < MAX_LOOKS; look++) {
     const before = readTimes()

@@ -1,6 +1,6 @@
 /**
- * A load generator. The generator uses keep-alive connections with one request in progress on each connection. It checks only the
- * status of each response.
+ * A load generator. The generator uses keep-alive connections with one request in progress on each connection. The
+ * generator checks only the status of each response.
  */
 import { connect, type Socket } from 'node:net'
 import { countOvertaken, type Exchange } from '../test/support/overtaken.js'
@@ -9,11 +9,11 @@ export interface Load {
   port: number
   connections: number
   seconds: number
-  /** If this number is given, the load ends early after this number of requests. */
+  /** If this number is given, the load ends after this number of requests. */
   requests?: number
-  /** Returns the next request as bytes. Called once for each request. */
+  /** Returns the next request as text. The load generator calls this function once for each request. */
   next(): string
-  /** The status that every response must have. */
+  /** The HTTP status that every response must have. */
   status: number
 }
 
@@ -25,11 +25,11 @@ export interface LoadResult {
   p99: number
   /** The longest latency in ms. */
   worst: number
-  /** The largest number of later requests that were answered before one request. */
+  /** The largest number of later requests that were answered before a single request. */
   overtaken: number
 }
 
-/** Runs the load. @throws Error at the first response with another status */
+/** Sends the load and returns its figures. @throws Error at the first response that has another status than `status` */
 export async function runLoad({
   port,
   connections,
@@ -75,7 +75,7 @@ export async function runLoad({
 
 type OnAnswer = (text: string) => void
 
-/** For every complete response, calls the function that `begin` has returned, until `again(false)` is called. */
+/** For every complete response, calls the function that `begin` returned, until that function calls `again(false)`. */
 function runConnection(
   port: number,
   begin: (socket: Socket, again: (goesOn: boolean) => void) => OnAnswer,

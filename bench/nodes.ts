@@ -1,6 +1,6 @@
 /**
- * `npm run test:nodes` runs the tests of reactors with each supported version of Node. The binaries come from the
- * registry. A child process gets different flags in each version, so each version must be tested.
+ * `npm run test:nodes` runs the tests of reactors with each supported version of Node. The binaries of Node come from
+ * the npm registry. Reactor children get different flags in each version of Node, so each version must be tested.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -43,7 +43,8 @@ rmSync(folder, { recursive: true, force: true })
 process.exitCode = failures === 0 ? 0 : 1
 
 /**
- * Installs the newest binary of this major version. Returns the path of the binary, or undefined if the binary is not installed.
+ * Installs the newest binary of this major version of Node. Returns the path of the binary, or undefined if the binary
+ * is not installed.
  */
 function fetchNode(major: string): string | undefined {
   const name = `node-${platform}-${arch}`

@@ -1,6 +1,6 @@
 /**
- * `/v2/tokens` over HTTP. Compares the hundredth page with the first page, and with the hundredth page of the smallest
- * vault.
+ * Measures `/v2/tokens`, the list by cursor, over HTTP. The benchmark compares the hundredth page with the first page,
+ * and with the hundredth page of the smallest vault.
  */
 import { formatSpread, type Measured, median, printTable, ratiosOf } from './figures.js'
 import type { Goal } from './goals.js'

@@ -1,7 +1,7 @@
 /**
- * POST, GET, PATCH and DELETE through one, two and three servers over one PostgreSQL. POST and GET are compared with
- * Fastify and `pg` doing the same work. Every PostgreSQL syncs its commits. Arguments: rounds, seconds of one
- * measurement, tokens at the start, and the methods.
+ * Measures POST, GET, PATCH and DELETE through one, two and three servers over one PostgreSQL. For POST and GET, the
+ * benchmark compares Coffer with Fastify and `pg` doing the same work. Every PostgreSQL server syncs its commits. The
+ * arguments are rounds, seconds of one measurement, tokens at the start, and the methods.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,9 +22,9 @@ import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 48
 /**
- * For each shape, the number of servers and of connections to each server. Requests to one server share work if many
- * run at once. Therefore some shapes have the same total number of connections, and others have the same number for each
- * server.
+ * For each shape, the number of servers and of connections to each server. If many requests run on one server at once,
+ * these requests share work. Therefore some shapes have the same total number of connections, and others have the same
+ * number of connections for each server.
  */
 const SHAPES = [
   [1, CONNECTIONS],
@@ -34,8 +34,8 @@ const SHAPES = [
   [3, CONNECTIONS],
 ] as const
 /**
- * A token can be deleted only once. Therefore only these shapes delete tokens, and each load deletes at most
- * its share of the tokens.
+ * A token can be deleted only once, so the benchmark has a limited number of deletions. Therefore only the shapes in
+ * this list delete tokens, and each load deletes at most its share of the tokens.
  */
 const DELETING = [`coffer, 1 x ${CONNECTIONS}`, `coffer, 3 x ${CONNECTIONS / 3}`]
 const SAMPLE_MS = 10
@@ -71,8 +71,8 @@ interface Row {
   p99: number
   rollbacks: number
   /**
-   * How often working sessions were seen in each kind of wait, by the name of the wait. The empty name means that a session did
-   * not wait.
+   * For each kind of wait, how often the benchmark saw a working session in this wait. The empty name means that the
+   * session did not wait.
    */
   waits: Map<string, number>
 }
@@ -82,7 +82,10 @@ const settings = ['fsync=on', 'full_page_writes=on', 'shared_buffers=256MB']
 const database = await startOwnPostgres(undefined, settings)
 const address = await database.createDatabase()
 const contenders = await startAll()
-/** The number of deletions in one load. The servers share one list of ids. */
+/**
+ * The number of tokens that one load may delete. The servers share one list of ids, so the loads divide the ids among
+ * themselves.
+ */
 const deletable = contenders[0]!.servers[0]!.ready.ids.length / DELETING.length / (Number(rounds) + 1)
 const watcher = new pg.Client({ connectionString: address })
 await watcher.connect()
@@ -184,8 +187,8 @@ async function compare(method: Method): Promise<Map<string, Row[]>> {
 }
 
 /**
- * Returns the goals: the rate relative to POST and to one server with the same number of connections, and how often
- * sessions wait for a row that another transaction has locked.
+ * Returns the goals: the rate relative to POST and to one server, and how often sessions wait for a row that another
+ * transaction has locked.
  */
 function judge(method: Method): Goal[] {
   const find = (of: Method, count: number, connections: number) =>
@@ -277,7 +280,9 @@ function watchWaits(): { end(): Promise<Row['waits']> } {
   }
 }
 
-/** Returns the CPU time in ms of the servers and of their PostgreSQL. A peer reports the time of its own PostgreSQL. */
+/**
+ * Returns the CPU time in ms of the servers and of their PostgreSQL. A peer reports the CPU time of its own PostgreSQL.
+ */
 async function readUsage(servers: readonly Server[]): Promise<{ own: number; store: number }> {
   let own = 0
   let store = readStoreCpu(database.pid)
@@ -292,8 +297,8 @@ async function readUsage(servers: readonly Server[]): Promise<{ own: number; sto
 }
 
 /**
- * Returns the CPU time in ms of a process and its children, including children that have ended. Returns 0 without
- * `/proc`.
+ * Returns the CPU time in ms of a process and its children, including children that have ended. On systems without
+ * `/proc`, the function returns 0.
  */
 function readStoreCpu(main: number | undefined): number {
   let ticks = 0
@@ -310,7 +315,7 @@ function readStoreCpu(main: number | undefined): number {
   return ticks * TICK_MS
 }
 
-/** Returns the fields that follow the name of the process, or none if the process has just ended. */
+/** Returns the fields of `/proc/<pid>/stat` after the name of the process, or none if the process has just ended. */
 function readStat(pid: string): string[] {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -13,7 +13,10 @@ const FILES = [
   'vault/shared-claims.test.js',
 ].filter((name) => name.endsWith('.test.js'))
 
-/** `engine` is a value of `COFFER_TEST_ENGINE`. `more` adds test files. Returns the names of the files that fail. */
+/**
+ * `engine` is a value of `COFFER_TEST_ENGINE`. `more` adds test files. The function returns the names of the files that
+ * fail.
+ */
 export function runProductSuites(engine: string, more: readonly string[] = []): string[] {
   const env = { ...process.env, COFFER_TEST_ENGINE: engine, COFFER_TEST_LONG: '1', TAP_TIMEOUT: '7200' }
   return [...more, ...FILES].filter((name) => {

@@ -1,7 +1,8 @@
 /**
- * Runs of a reactor with a trivial formula: cold, warm with one client, and warm with 50 clients. Each is compared with
- * a floor of the same round: the start of an empty child, or a message to a child and back. `react` is the whole
- * operation on a vault on disk, with one token in its arguments and synced records. Argument: rounds.
+ * Measures runs of a reactor with a trivial formula: cold, warm with one client, and warm with 50 clients. Each time is
+ * compared with a floor of the same round: the start of an empty child, or a message to a child and back. The row
+ * `react` measures the whole operation on a vault on disk, with one token in its arguments and synced records.
+ * Argument: rounds.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -106,8 +107,8 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Returns the time of each of {@link RUNS} runs in ms. `clients` clients make the runs, and each client waits for its
- * own result.
+ * Makes {@link RUNS} runs and returns the mean time of a run in ms. The runs are made by `clients` clients, and each
+ * client waits for its own result.
  */
 async function timeEach(clients: number, work: () => Promise<unknown>): Promise<number> {
   let left = RUNS

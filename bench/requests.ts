@@ -1,9 +1,9 @@
-/** The requests of the HTTP benchmarks, as bytes. */
+/** The requests of the HTTP benchmarks in the form in which they are sent. */
 import { randomUUID } from 'node:crypto'
 import type { Ready } from './http-server.js'
 import { makeToken } from './token-body.js'
 
-/** Returns the server with the key that sees masked data. */
+/** Returns the server, but with the key that sees masked data. */
 export function asMasking(ready: Ready): Ready {
   return { ...ready, key: ready.maskingKey ?? '' }
 }
@@ -16,7 +16,10 @@ export function createGets({ key, ids }: Pick<Ready, 'key' | 'ids'>): () => stri
   }
 }
 
-/** If `isKeyed`, each request has an idempotency key of its own. */
+/**
+ * Returns a function that makes requests to create tokens. If `isKeyed` is true, each request has a new idempotency
+ * key.
+ */
 export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () => string {
   let serial = 1_000_000
   return () => {
@@ -26,7 +29,10 @@ export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () =
   }
 }
 
-/** A token is patched again only after all other tokens. Each of several loads starts at a different token. */
+/**
+ * Returns a function that makes requests to patch tokens. A token is patched again only after all other tokens. If
+ * several loads run, each load starts at a different token.
+ */
 export function createPatches({ key, ids }: Ready): () => string {
   let serial = Math.floor(Math.random() * ids.length)
   return () => {
@@ -37,9 +43,9 @@ export function createPatches({ key, ids }: Ready): () => string {
 }
 
 /**
- * Returns a function that makes requests to delete tokens, and removes the ids of these tokens from the list. The order is
- * random, but the same in every run. A fixed order would distort the result: neighbouring tokens share pages of the store, and
- * deleting the newest token of a type costs more.
+ * Returns a function that makes requests to delete tokens. The function removes the ids of these tokens from `ids`. The
+ * order of the deletions is random, but the same in every run. A sorted order would distort the result: neighbouring
+ * tokens share pages of the store, and deleting the newest token of a type costs more.
  */
 export function createDeletes({ key, ids }: Ready): () => string {
   let seed = 1

@@ -1,6 +1,6 @@
 /**
- * `npm run test:soak [part…]` runs all long tests or the named ones, one process after another. Each part is a file in
- * `soak/` that prints its findings and sets its exit code. `npm test` does not run these tests.
+ * `npm run test:soak [part…]` runs all long tests, or only the parts that are named, one process after another. Each
+ * part is a file in `soak/` that prints its findings and sets its exit code. `npm test` does not run these tests.
  */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'

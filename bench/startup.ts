@@ -1,6 +1,7 @@
 /**
- * The time of a command from its start until its process has ended, and of a server until it is ready. Both times are compared
- * with a Node process that does nothing. Arguments: rounds, sizes of the vaults.
+ * Measures the time of a command from its start until its process has ended, and the time of a server until the server
+ * is ready. Both times are compared with a Node process that does nothing. The arguments are rounds and sizes of the
+ * vaults.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,11 +15,12 @@ import { printGoals } from './goals.js'
 import type { StartupVaults } from './startup-vaults.js'
 
 const [rounds = '15', sizes = '1,1000,100000'] = process.argv.slice(2)
-/** Numbers of commands since the last flush of the log. */
+/** Numbers of commands that have run since the last flush of the write-ahead log. */
 const COMMANDS = [0, 64, 1000, 2000]
 const program = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
-// Node reads these certificates at every start. Reading the certificates would more than double the floor.
+// The variable NODE_EXTRA_CA_CERTS is left out, because Node reads these certificates at every start. Reading the
+// certificates would more than double the time of the floor.
 const { NODE_EXTRA_CA_CERTS: _, ...inherited } = process.env
 const env: NodeJS.ProcessEnv = { ...inherited, XDG_CONFIG_HOME: join(place, 'config') }
 const SERVE = ['serve', '--ephemeral', '--port', '0']
@@ -29,7 +31,7 @@ const INITIALIZE = {
   params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'bench', version: '1' } },
 }
 
-/** The name of a row, and the most that it may cost relative to `node -e 0`. */
+/** The name of a row, its limit relative to `node -e 0`, and the function that measures it. */
 type Row = readonly [name: string, most: number | undefined, measure: Contender['measure']]
 
 try {
@@ -55,7 +57,7 @@ try {
     ],
     [`coffer token list, ${counts.at(-1)} tokens`, 2.6, () => timeCommand(largest, 'token', 'list')],
     ['coffer serve --ephemeral, ready', 2.6, () => timeReady(env, SERVE)],
-    // This output shows how reactors are confined, so the server must probe the confinement first.
+    // The JSON output shows how reactors are confined, so the server must first probe the confinement.
     ['coffer serve --ephemeral -o json, ready', undefined, () => timeReady(env, [...SERVE, '-o', 'json'])],
     ['coffer mcp, ready', 2.8, () => timeReady(agent, ['mcp', ...openWords(first)], INITIALIZE)],
     ['completion of a name', undefined, () => timeCompletion(largest)],
@@ -88,7 +90,7 @@ function openWords({ directory, keyFile }: FilledVault): string[] {
   return ['--vault', directory, '--key-file', keyFile]
 }
 
-/** Creates an agent in this vault. @returns its API key */
+/** Creates an application for an agent in this vault. @returns the API key of the application */
 function createAgent(vault: FilledVault): string {
   const words = [
     'app',
@@ -108,12 +110,12 @@ function timeCommand(vault: FilledVault, ...words: string[]): number {
   return timeNode([program, ...words, ...openWords(vault)])
 }
 
-/** Returns how long a shell waits for a completion. The goal is at most 150 ms. */
+/** Returns the time in ms that a shell waits for a completion. The goal is at most 150 ms. */
 function timeCompletion(vault: FilledVault): number {
   return timeNode([program, 'completion', 'words', '--', 'tenant', 'use', ...openWords(vault), ''])
 }
 
-/** @returns ms until the process has printed something */
+/** @returns the time in ms until the process has printed something */
 async function timeReady(
   env: NodeJS.ProcessEnv,
   words: readonly string[],

@@ -1,4 +1,4 @@
-/** The token that the benchmarks create. This token is about a kilobyte of JSON. */
+/** The token that the benchmarks create. The JSON of this token has about a kilobyte. */
 
 const FILLER = 'The quick brown fox jumps over the lazy dog. '.repeat(18)
 

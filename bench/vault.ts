@@ -1,6 +1,6 @@
 /**
- * The vault without interfaces: opening, reading, paging, and its memory. Arguments: rounds, sizes of the vaults.
- * `http` measures bulk writes together with its peers.
+ * Measures the vault without interfaces: opening, reading, paging, and its memory. The arguments are rounds and sizes
+ * of the vaults. The benchmark `http` measures bulk writes, together with the peers.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -52,7 +52,7 @@ try {
   rmSync(place, { recursive: true, force: true })
 }
 
-/** Measures in this process, which is warm. The part `startup` measures whole processes. */
+/** Measures the opening of vaults in this process, which is warm. The benchmark `startup` measures whole processes. */
 async function measureOpening(vaults: ReadonlyMap<number, FilledVault>): Promise<void> {
   const contenders = [...vaults].map(([tokens, vault]) => ({
     name: `${tokens} tokens`,
@@ -73,7 +73,7 @@ async function measureOpening(vaults: ReadonlyMap<number, FilledVault>): Promise
 }
 
 /**
- * Reads as a server does, with keys in memory and warm caches. The floors read the same number of kilobytes from one
+ * Reads as a server does, with keys in memory and warm caches. The floors read an equal number of kilobytes from one
  * file.
  */
 async function measureReading(

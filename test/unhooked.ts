@@ -3,7 +3,7 @@
  * test` loads this module first in each test process.
  *
  * tap needs the hooks only to name the test in which a timer or callback has thrown. Without the hooks, an error in a
- * timer or callback ends the process of the test file. The file then fails, and the report shows the stack of the
+ * timer or callback ends the process of its test file. The file then fails, and the report shows the stack of the
  * error.
  */
 import asyncHooks from 'node:async_hooks'

@@ -1,6 +1,7 @@
 /**
- * Imports and exports a million rows with the real program. The memory must not grow: its peak in the second half may
- * be only a little higher than its peak in the first half. `COFFER_SOAK_ROWS` sets another number of rows.
+ * Imports and exports a million rows with the real program. The memory of the program must not grow: its peak in the
+ * second half may be only a little higher than its peak in the first half. The variable `COFFER_SOAK_ROWS` sets another
+ * number of rows.
  */
 import { spawn } from 'node:child_process'
 import { createReadStream, createWriteStream, readFileSync } from 'node:fs'
@@ -24,7 +25,7 @@ function check(isRight: boolean, what: string): void {
   failed ||= !isRight
 }
 
-/** Runs a command. For each half of its time, returns the peak of the memory of the command in MB. */
+/** Runs a command. For each half of the time, the function returns the peak memory of the command in MB. */
 async function measure(
   words: readonly string[],
 ): Promise<{ code: number | null; peaks: number[]; seconds: number }> {

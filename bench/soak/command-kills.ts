@@ -1,5 +1,6 @@
 /**
- * Runs the kill test of the program for a long time. Prints its result, and fails if an acknowledged change was lost.
+ * Runs the kill test of the program for a long time. The program prints the result of the test, and fails if an
+ * acknowledged change was lost.
  */
 import { killCommands } from '../../test/cli/kill.js'
 

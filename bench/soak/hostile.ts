@@ -1,6 +1,6 @@
 /**
- * Small requests that cause much work, each with a server of its own. Meanwhile `/healthz` must answer, and the refusal
- * of a request must name the limit.
+ * Tests of small requests that cause much work. Each request has a separate server. During each request, `/healthz`
+ * must answer, and the refusal of the request must name the limit.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -13,13 +13,19 @@ const MIB = 1024 * 1024
 
 interface Attack {
   announcement: Announcement
-  /** Sends a JSON body with the key of the first application of this type. Returns the status of the response. */
+  /**
+   * Sends a JSON body with the key of the first application that has this type. The function returns the status of the
+   * response.
+   */
   send(type: 'public' | 'private' | 'management', line: string, body: string): Promise<string>
-  /** Sends an object that an attack needs. Returns the response. */
+  /** Creates a record that an attack needs. The function returns the response of the server. */
   make(type: 'private' | 'management', line: string, body: object): Promise<Record<string, string>>
 }
 
-/** Prepares an attack. Returns a function that carries it out while `/healthz` is watched. */
+/**
+ * A function that prepares an attack. It returns a function that carries out the attack while the test watches
+ * `/healthz`.
+ */
 type Prepare = (attack: Attack) => Promise<() => Promise<string>>
 
 function plain(type: 'public' | 'private', line: string, value: unknown): Prepare {
@@ -33,7 +39,7 @@ function times<T>(count: number, make: (at: number) => T): T[] {
   return Array.from({ length: count }, (_, at) => make(at))
 }
 
-/** Sends `count` copies of a request without a key at once, and reads all responses. */
+/** Sends `count` copies of a request at once, without an API key, and reads all responses. */
 function pipeline(head: string, count: number): Prepare {
   return async ({ announcement }) =>
     async () => {
@@ -55,7 +61,7 @@ const transforms = {
   mask: { type: 'mask', matcher: 'regex', expression: '(1)', replacement: '*' },
 }
 
-/** Sends a response of 8 MiB through a transform, without a key. */
+/** Calls a proxy with a transform, without an API key. The response of the destination has 8 MiB. */
 function proxied(transform: keyof typeof transforms, type: string, body: Buffer): Prepare {
   return async ({ announcement, make }) => {
     const { key = '' } = await make('management', 'POST /proxies', {

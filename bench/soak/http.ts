@@ -9,7 +9,10 @@ const OUTAGE_SECONDS = 30
 const CONNECTIONS = 50
 const FUZZ_REQUESTS = 500_000
 const MEMORY_REQUESTS = 1_000_000
-/** The caches fill during these requests. The growth of memory is measured only after them. */
+/**
+ * Number of requests that fill the caches of the server. The test measures the growth of memory only after these
+ * requests.
+ */
 const WARM_REQUESTS = 100_000
 const MAX_GROWTH_BYTES = 64 * 1024 * 1024
 
@@ -33,8 +36,8 @@ async function soakOutages(): Promise<string[]> {
 }
 
 /**
- * Sends reads, refused requests and unknown paths to a vault on disk. Log records go to the disk, so the memory must
- * not grow.
+ * Sends reads, refused requests and unknown paths to a vault on disk. The log records go to the disk, so the memory of
+ * the server must not grow.
  */
 export async function soakMemory(requests: number): Promise<string[]> {
   const place = createWorkplace()

@@ -1,6 +1,6 @@
 /**
- * The example for jest: eight workers, each with a fork. jest is installed from the registry, because only this test
- * needs it.
+ * Runs the example for jest: eight workers, each with a fork. The test installs jest from the registry, because no
+ * other test needs jest.
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Servers over one PostgreSQL. While clients work, the database and its standby are killed repeatedly, for 30 minutes
- * or for COFFER_SOAK_SECONDS. Fails if an acknowledged write is lost or duplicated.
+ * Tests servers over one PostgreSQL. While clients work, the database and its standby are killed repeatedly, for 30
+ * minutes or for COFFER_SOAK_SECONDS. The test fails if an acknowledged write is lost or duplicated.
  */
 import { disturb } from '../../test/storage/postgres-faults.js'
 

@@ -1,7 +1,7 @@
 /**
- * Tests of the product and of the guarantees of engines, over PostgreSQL. Then clients create, change, delete and read
- * a few tokens through three servers, for a minute or for COFFER_SOAK_SECONDS. Some order of the requests must explain
- * all their answers.
+ * Runs the tests of the product and of the guarantees of engines, over PostgreSQL. Afterwards clients create, change,
+ * delete and read a few tokens through three servers, for a minute or for COFFER_SOAK_SECONDS. The answers must be
+ * possible: there must be an order of the requests that gives all these answers.
  */
 import { randomInt } from 'node:crypto'
 import { CofferError } from '../../src/errors.js'
@@ -15,7 +15,10 @@ const SECONDS = Number(process.env.COFFER_SOAK_SECONDS ?? 60)
 const SERVERS = 3
 const CLIENTS = 12
 const TOKENS = 6
-/** A token is used this often and then replaced by the next token, because the check takes longer with each use. */
+/**
+ * Number of requests for a token before another token replaces it, because the check takes longer with each request for
+ * a token.
+ */
 const USES = 60
 
 const own = ['engine', 'units', 'vault', 'logs'].map((name) => `storage/postgres-${name}.test.js`)

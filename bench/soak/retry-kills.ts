@@ -1,7 +1,7 @@
 /**
- * Clients retry requests with idempotency keys while `serve` is killed with SIGKILL and started again. Each key must
- * have created exactly one token, and every answer for the key must name that token. Fails if a key created no token or
- * two tokens.
+ * Clients retry requests with idempotency keys while `serve` is killed with SIGKILL and started again. For each
+ * idempotency key, exactly one token must exist, and every answer for the key must name this token. The test fails if a
+ * key created no token or two tokens.
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,27 +15,27 @@ import {
 
 interface RetryKills {
   kills: number
-  /** Number of keys whose client got an answer. */
+  /** Number of idempotency keys whose client got an answer. */
   keys: number
-  /** Number of answers that were replayed. */
+  /** Number of answers that the server replayed for a repeated request. */
   replays: number
-  /** Number of requests that were interrupted, or refused while the first request ran. */
+  /** Number of requests that were interrupted, or were refused while the first request with the same key ran. */
   retries: number
-  /** Violations of the guarantee above. */
+  /** Violations of the guarantee that each idempotency key creates exactly one token. */
   faults: string[]
 }
 
 const LIMIT_MS = 10 * 60 * 1000
 const CLIENTS = 24
-/** A server is killed at the latest this long after its start. */
+/** The longest time in ms from the start of a server until it is killed. */
 const LONGEST_LIFE_MS = 500
 const MORE_MS = 60_000
-/** The share of answers after which a client repeats its request as if the answer had been lost. */
+/** The share of answers after which a client repeats its request as if it had not received the answer. */
 const DOUBTED = 0.3
 
 class Run {
   readonly result: RetryKills = { kills: 0, keys: 0, replays: 0, retries: 0, faults: [] }
-  /** For the data that was sent with a key, the id of the token in the answer. */
+  /** The id of the token in each answer, by the data that the request sent. */
   readonly made = new Map<string, string>()
   readonly #place: Workplace
   #server: ServerProcess | undefined
@@ -53,7 +53,8 @@ class Run {
   }
 
   /**
-   * Runs until the deadline. On a slow machine, the test runs up to a minute longer, until there are enough events for a verdict.
+   * Kills and restarts the server until the deadline. On a slow machine, the test runs up to a minute longer, until
+   * there are enough events for a verdict.
    */
   async killUntil(deadline: number): Promise<void> {
     const { result } = this
@@ -69,7 +70,10 @@ class Run {
     this.#isOver = true
   }
 
-  /** Creates tokens one after another, each with a key of its own. Repeats each request until it is answered. */
+  /**
+   * Creates tokens one after another, each with a new idempotency key. The function repeats each request until the
+   * request is answered.
+   */
   async work(client: number): Promise<void> {
     for (let serial = 0; !this.#isOver && this.result.faults.length === 0; serial++) {
       const name = `${client}-${serial}`
@@ -112,14 +116,14 @@ class Run {
       if (response.status !== 409 && response.status !== 503)
         this.result.faults.push(`${name}: ${response.status} ${answer.detail}`)
     } catch {
-      // The error is ignored, because the server died or has not started yet. The request is then repeated.
+      // The error is ignored, because the server died or has not started yet. The request is repeated after this error.
     }
     this.result.retries++
     await sleep(randomInt(5, 25))
     return undefined
   }
 
-  /** Checks that every key created one token, and that there are no other tokens. */
+  /** Checks that every idempotency key created one token, and that there are no other tokens. */
   async judge(): Promise<void> {
     this.#server!.child.kill('SIGTERM')
     await this.#server!.ended

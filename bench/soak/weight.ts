@@ -1,4 +1,4 @@
-/** Large responses that together would exceed the memory. Each kind of request runs with a server of its own. */
+/** Tests of large responses that together would exceed the memory. Each kind of request uses a separate server. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { askAtOnce, askUnread, type Heavy, repeat, startHeavy, weigh } from '../../test/http/weight.js'
 

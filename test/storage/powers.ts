@@ -23,12 +23,14 @@ export function repeatableRandom(seed = 'random'): RandomSource {
   }
 }
 
-/** The keys of a vault. Two calls with the same `vault` return the same keys. */
+/** Returns the keys of a vault. Two calls with the same `vault` return the same keys. */
 export function engineKeys(random: RandomSource = repeatableRandom(), vault = 'vault'): EngineKeys {
   return createKeyring(nativePrimitives, random, sodium.crypto_generichash(32, `key/${vault}`, null)).engine
 }
 
-/** A header with the shape of the keyring's header. Engines do not check its MAC. */
+/**
+ * Returns a vault header with the shape of the header that a keyring makes. Engines do not check the MAC of the header.
+ */
 export function testHeader(note = ''): Header {
   return {
     format: 1,
@@ -40,7 +42,7 @@ export function testHeader(note = ''): Header {
   }
 }
 
-/** A clock that the test sets. */
+/** Creates a clock that the test sets. */
 export function createClock(start = 1_000): Clock & { set(time: number): void } {
   let time = start
   return Object.assign(() => time, {
@@ -50,7 +52,7 @@ export function createClock(start = 1_000): Clock & { set(time: number): void } 
   })
 }
 
-/** A digest of `text` with 16 bytes, the length of an id, or 8 bytes, the length of a key. */
+/** Returns a digest of `text` with 16 bytes, the length of an id, or 8 bytes, the length of a key. */
 export function digest(text: string, length: 8 | 16): Uint8Array {
   return sodium.crypto_generichash(16, text, null).slice(0, length)
 }

@@ -1,7 +1,7 @@
 /**
  * Idempotency keys on a disk that stops at every step, with torn writes or power cuts. After a restart, the client
- * sends the same request again. The request then creates the token or returns the first token. It never creates a
- * second token.
+ * sends the same request again. The repeated request must create the token or return the first token. The repeated
+ * request never creates a second token.
  */
 import t from 'tap'
 import { createKeyring } from '../../src/crypto/keyring.js'
@@ -27,7 +27,7 @@ async function openApp(files: FakeFiles, make: typeof openFileEngine, seed: stri
   const header = testHeader()
   const keys = engineKeys(repeatableRandom(`${seed} engine`))
   const shape = { files, directory: '/vault', header, keys, random, clock: () => 1_900_000_000_000 }
-  // A server flushes when it closes. This adds steps at which the test can stop the disk.
+  // A server flushes when it closes. The flush adds steps at which the test can stop the disk.
   const options: FileEngineOptions = { ...shape, notice: () => {}, role: 'server' }
   const keyring = createKeyring(primitives, random, Uint8Array.from(rootKey))
   return createApp({ engine: await make(options), keyring, random, header, primitives })

@@ -1,6 +1,6 @@
 /**
- * The audit log, whose records are stored in sealed blocks. A search finds the same records as a search of a plain
- * list. Verification finds the changes of an attacker who has all keys except the key of the chain.
+ * Tests of the audit log, whose records are stored in sealed blocks. A search finds the same records as a search of a
+ * plain list. Verification finds the changes of an attacker who has all keys except the key of the log chain.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -87,7 +87,7 @@ function meets(record: LogRecord, where: Condition): boolean {
   return values[field] === value
 }
 
-/** Makes records that differ in every searched field. */
+/** Makes log records that differ in every searched field. */
 function makeRecords(time: number, count: number, spread: number, serial: number): LogRecord[] {
   return Array.from({ length: count }, (_, index) => {
     const number = (serial + index) * 7
@@ -102,7 +102,7 @@ function makeRecords(time: number, count: number, spread: number, serial: number
   })
 }
 
-/** An in-memory store. The test selects the chain to which each commit appends. */
+/** Opens an in-memory store. The test selects the log chain to which each commit appends. */
 async function openWithChains() {
   const chain = { next: 1 }
   const vault = await openInMemory(2, (engine) => {
@@ -113,7 +113,10 @@ async function openWithChains() {
   return { ...vault, chain, reopen: async () => {} }
 }
 
-/** Returns a page of a list. Records with the same time have the order of their chains. */
+/**
+ * Returns the page that a list must have, according to the plain list of records. Records with equal times are listed
+ * in the order of their chains.
+ */
 function pageOf(
   model: readonly { chain: number; record: LogRecord }[],
   find: Step & { do: 'find' },
@@ -140,7 +143,7 @@ for (const isMerged of [false, true])
           if (one.do === 'reopen') await vault.reopen()
           if (one.do === 'flush' && 'files' in vault) await vault.engine.flush()
           if (one.do === 'log') {
-            // The clock may go back if there is only a single process.
+            // The clock may go back if only a single process writes the log.
             vault.clock.set(vault.clock() + Math.max(isMerged ? 0 : -3, one.by) * SECOND)
             const records = makeRecords(vault.clock(), one.count, one.spread, serial)
             serial += one.count
@@ -167,28 +170,31 @@ for (const isMerged of [false, true])
     },
   )
 
-t.test('verification reports a chain if one row of the chain or the whole chain is missing', async (t) => {
-  const lose = async (names: readonly string[]) => {
-    const vault = await openWithChains()
-    for (const chain of [2, 3]) {
-      vault.chain.next = chain
-      await append(vault, makeRecords(vault.clock(), 300, 5, 0), { tenant: 1, durability: 'now' })
+t.test(
+  'verification reports a log chain if one row of the chain or the whole chain is missing',
+  async (t) => {
+    const lose = async (names: readonly string[]) => {
+      const vault = await openWithChains()
+      for (const chain of [2, 3]) {
+        vault.chain.next = chain
+        await append(vault, makeRecords(vault.clock(), 300, 5, 0), { tenant: 1, durability: 'now' })
+      }
+      t.strictSame(await vault.store.verifyLogs(1), { count: 600 })
+      const keys = vault.keyring.openTenant(vault.keys)
+      await vault.engine.write(async (writer) => {
+        for (const name of names) await writer.remove(LOG_ROWS, 1, digestId(keys, 'log_block', 1, name))
+      })
+      return vault.store.verifyLogs(1)
     }
-    t.strictSame(await vault.store.verifyLogs(1), { count: 600 })
-    const keys = vault.keyring.openTenant(vault.keys)
-    await vault.engine.write(async (writer) => {
-      for (const name of names) await writer.remove(LOG_ROWS, 1, digestId(keys, 'log_block', 1, name))
-    })
-    return vault.store.verifyLogs(1)
-  }
-  const rowsOf = (chain: number) => [
-    `${chain}/head`,
-    ...Array.from({ length: 10 }, (_, number) => `${chain}/block/${number}`),
-  ]
-  t.strictSame(await lose(rowsOf(3)), { count: 300, brokenAt: 301 })
-  t.strictSame(await lose(rowsOf(2)), { count: 0, brokenAt: 1 })
-  t.match(await lose(['3/block/0']), { brokenAt: 301 })
-})
+    const rowsOf = (chain: number) => [
+      `${chain}/head`,
+      ...Array.from({ length: 10 }, (_, number) => `${chain}/block/${number}`),
+    ]
+    t.strictSame(await lose(rowsOf(3)), { count: 300, brokenAt: 301 })
+    t.strictSame(await lose(rowsOf(2)), { count: 0, brokenAt: 1 })
+    t.match(await lose(['3/block/0']), { brokenAt: 301 })
+  },
+)
 
 function agree(found: unknown, expected: unknown, about: unknown): void {
   const text = JSON.stringify(about)
@@ -197,36 +203,39 @@ function agree(found: unknown, expected: unknown, about: unknown): void {
 
 // ---------------------------------------------------------------- retention
 
-t.test('old blocks are dropped as a whole, and the rest of the chain still verifies', async (t) => {
-  const vault = await openOnDisk()
-  const begin = vault.clock()
-  const records: LogRecord[] = []
-  for (let day = 0; day < 30; day++) {
-    const some = makeRecords(begin + day * 86_400_000, 100, 9, day * 100)
-    records.push(...some)
-    await append(vault, some)
-  }
-  const before = begin + 20 * 86_400_000
-  const drop = () => vault.store.write((writer) => writer.dropLogs(before, 5))
-  while ((await drop()) > 0);
-  const all = () => vault.store.read((reader) => reader.find('log', 1, { page: 1, size: 10_000 }))
-  const { records: kept, total } = await all()
-  t.equal(kept.length, total)
-  t.strictSame(kept.toReversed(), records.slice(-total), 'the newest records are unchanged')
-  t.ok(total >= 1000, 'all younger records are kept')
-  t.ok(total < 1000 + BLOCK_RECORDS, `less than one block of older records is kept: ${total}`)
-  t.strictSame(await vault.store.verifyLogs(1), { count: total })
-  const of = (entity: string) =>
-    vault.store.read((reader) =>
-      reader.find('log', 1, { page: 1, size: 1, where: { field: 'entity', value: entity } }),
-    )
-  t.equal((await of('entity-3')).total, kept.filter(({ entity_id }) => entity_id === 'entity-3').length)
-  await append(vault, makeRecords(vault.clock(), 300, 9, 0))
-  await vault.reopen()
-  t.strictSame(await vault.store.verifyLogs(1), { count: total + 300 })
-  t.equal(await drop(), 0, 'nothing more')
-  await vault.store.close()
-})
+t.test(
+  'old blocks of the log are dropped as a whole, and the rest of the chain still verifies',
+  async (t) => {
+    const vault = await openOnDisk()
+    const begin = vault.clock()
+    const records: LogRecord[] = []
+    for (let day = 0; day < 30; day++) {
+      const some = makeRecords(begin + day * 86_400_000, 100, 9, day * 100)
+      records.push(...some)
+      await append(vault, some)
+    }
+    const before = begin + 20 * 86_400_000
+    const drop = () => vault.store.write((writer) => writer.dropLogs(before, 5))
+    while ((await drop()) > 0);
+    const all = () => vault.store.read((reader) => reader.find('log', 1, { page: 1, size: 10_000 }))
+    const { records: kept, total } = await all()
+    t.equal(kept.length, total)
+    t.strictSame(kept.toReversed(), records.slice(-total), 'the newest records are unchanged')
+    t.ok(total >= 1000, 'all younger records are kept')
+    t.ok(total < 1000 + BLOCK_RECORDS, `less than one block of older records is kept: ${total}`)
+    t.strictSame(await vault.store.verifyLogs(1), { count: total })
+    const of = (entity: string) =>
+      vault.store.read((reader) =>
+        reader.find('log', 1, { page: 1, size: 1, where: { field: 'entity', value: entity } }),
+      )
+    t.equal((await of('entity-3')).total, kept.filter(({ entity_id }) => entity_id === 'entity-3').length)
+    await append(vault, makeRecords(vault.clock(), 300, 9, 0))
+    await vault.reopen()
+    t.strictSame(await vault.store.verifyLogs(1), { count: total + 300 })
+    t.equal(await drop(), 0, 'nothing more')
+    await vault.store.close()
+  },
+)
 
 // ---------------------------------------------------------------- proof
 
@@ -234,16 +243,16 @@ type Stored = RecordOf['log_block']
 
 interface Tools {
   read<T extends Stored>(id: string): Promise<T>
-  /** Puts a record and seals it as the product does. */
+  /** Puts a record into the store and seals it as the product does. */
   put(record: Stored): Promise<void>
   remove(id: string): Promise<void>
-  /** Saves the sealed row. Returns a function that puts it back. */
+  /** Remembers the sealed row of a record. Returns a function that puts the remembered row back. */
   save(id: string): Promise<() => Promise<void>>
 }
 
 /**
- * Makes a vault with 503 records in 15 blocks and a tail. Calls `tamper`, which changes the vault like an
- * attacker without the chain's key. Then verifies the log, and returns the result.
+ * Makes a vault whose log has 503 records: 15 blocks and a tail. Then calls `tamper`, which changes the vault as an
+ * attacker without the key of the log chain can. In the end, the function verifies the log and returns the result.
  */
 async function verifyAfter(tamper: (tools: Tools) => Promise<void>) {
   const vault: LogVault = await openInMemory()
@@ -279,7 +288,7 @@ async function verifyAfter(tamper: (tools: Tools) => Promise<void>) {
 
 const block = (number: number) => `1/block/${number}`
 
-t.test('verification finds every change of the log', async (t) => {
+t.test('verification finds each of the tested changes of the log', async (t) => {
   t.strictSame(await verifyAfter(async () => undefined), { count: 503 }, 'nothing')
   const edit = (number: number, change: (block: LogBlockRecord) => LogBlockRecord) =>
     verifyAfter(async ({ read, put }) => put(change(await read<LogBlockRecord>(block(number)))))
@@ -392,7 +401,7 @@ t.test('a search by trace id opens only a few of 100,000 records', { timeout: 30
 // ---------------------------------------------------------------- durability
 
 t.test(
-  'the log record of a read is found at once, is synced soon and is removed with its tenant',
+  'the log record of a read is found at once, is synced soon, and is removed with its tenant',
   async (t) => {
     const vault = await openOnDisk(2)
     const total = async (tenant: number) =>
@@ -412,61 +421,64 @@ t.test(
   },
 )
 
-t.test('a reader with older rows does not change the state from which the writer continues', async (t) => {
-  let waits: (() => Promise<void>) | undefined
-  const vault = await openInMemory(1, (engine) => {
-    const read = engine.read.bind(engine)
-    // Works like a store of several servers: a reader sees the rows of the moment when it started, and waits for each
-    // answer.
-    engine.read = async (work) => {
-      if (waits === undefined) return read(work)
-      const past = engine.fork(await engine.save(), vault.clock, () => true)
-      const wait = waits
-      return past.read((rows) => {
-        const get = rows.get.bind(rows)
-        rows.get = async (...given) => {
-          await wait()
-          return get(...given)
-        }
-        return work(rows)
-      })
+t.test(
+  'a reader that sees older rows does not change the state from which the writer of the log continues',
+  async (t) => {
+    let waits: (() => Promise<void>) | undefined
+    const vault = await openInMemory(1, (engine) => {
+      const read = engine.read.bind(engine)
+      // This engine works like a store of several servers: a reader sees the rows of the moment when the reader started,
+      // and waits for each answer.
+      engine.read = async (work) => {
+        if (waits === undefined) return read(work)
+        const past = engine.fork(await engine.save(), vault.clock, () => true)
+        const wait = waits
+        return past.read((rows) => {
+          const get = rows.get.bind(rows)
+          rows.get = async (...given) => {
+            await wait()
+            return get(...given)
+          }
+          return work(rows)
+        })
+      }
+    })
+    const createGate = () => {
+      let open = () => {}
+      return { passed: new Promise<void>((resolve) => (open = resolve)), open: () => open() }
     }
-  })
-  const createGate = () => {
-    let open = () => {}
-    return { passed: new Promise<void>((resolve) => (open = resolve)), open: () => open() }
-  }
-  let logged = 0
-  const log = (count: number) => {
-    const records = Array.from({ length: count }, () => logRecord(`${++logged}`, vault.clock()))
-    return append(vault, records)
-  }
-  for (let held = 0; held < 4; held++) {
-    await log(50)
-    const before = logged
-    let asked = 0
-    const [gate, behind] = [createGate(), createGate()]
-    waits = async () => {
-      if (asked++ < held) return
-      behind.open()
-      await gate.passed
+    let logged = 0
+    const log = (count: number) => {
+      const records = Array.from({ length: count }, () => logRecord(`${++logged}`, vault.clock()))
+      return append(vault, records)
     }
-    const where = { and: [{ range: 'created', from: 0 }] } as Condition
-    const listing = vault.store.read((reader) => reader.find('log', 1, { where, page: 1, size: 5 }))
-    await Promise.race([behind.passed, listing])
-    waits = undefined
-    await log(100)
-    gate.open()
-    const { records, total } = await listing
-    t.same([total, records[0]?.entity_id], [before, `${before}`])
-    await log(100)
-    t.same(await vault.store.verifyLogs(1), { count: logged })
-  }
-})
+    for (let held = 0; held < 4; held++) {
+      await log(50)
+      const before = logged
+      let asked = 0
+      const [gate, behind] = [createGate(), createGate()]
+      waits = async () => {
+        if (asked++ < held) return
+        behind.open()
+        await gate.passed
+      }
+      const where = { and: [{ range: 'created', from: 0 }] } as Condition
+      const listing = vault.store.read((reader) => reader.find('log', 1, { where, page: 1, size: 5 }))
+      await Promise.race([behind.passed, listing])
+      waits = undefined
+      await log(100)
+      gate.open()
+      const { records, total } = await listing
+      t.same([total, records[0]?.entity_id], [before, `${before}`])
+      await log(100)
+      t.same(await vault.store.verifyLogs(1), { count: logged })
+    }
+  },
+)
 
 // ---------------------------------------------------------------- in memory
 
-t.test('entries that wait to be appended to a chain leave no plaintext in memory', async (t) => {
+t.test('log entries that wait to be appended to a chain leave no plaintext in memory', async (t) => {
   const plains: Uint8Array[] = []
   const keys = {
     index: { digest: () => new Uint8Array(16) },

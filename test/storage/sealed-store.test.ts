@@ -14,7 +14,7 @@ const keyring = newKeyring()
 /** The parts of a row that an engine receives. */
 type Given = Pick<Row, 'kind' | 'id' | 'keys' | 'sealed'>
 
-/** Wraps an engine. Keeps the rows that were put, and can return other rows in their place. */
+/** Wraps an engine. The wrapper keeps the rows that were put, and can return other rows in place of stored rows. */
 function watch(engine: Engine) {
   const drafts: Given[] = []
   const forge: { row?: (row: Row) => Row } = {}
@@ -75,7 +75,7 @@ function token(id: string, change: Partial<TokenRecord> = {}): TokenRecord {
   }
 }
 
-t.test('a stored record is found by each of its look-up keys', async (t) => {
+t.test('a record in the store can be found by each of its look-up keys', async (t) => {
   const { store } = await open(t)
   await store.write(async (writer) => writer.insert('token', 1, token('one'), { search: ['Ada Lovelace'] }))
   const find = (where: object) =>
@@ -136,7 +136,7 @@ t.test('a row moved to another id, or an older version of a row, cannot be decry
   const get = (id: string) => store.write((writer) => writer.get('token', 1, id))
   forge.row = (row) => (row.kind === 3 ? { ...row, sealed: older!.sealed } : row)
   await t.rejects(get('one'), { code: 'vault_damaged' }, 'an older version of the row is refused')
-  // The forged row also has the revision of the other row, so only its id is wrong.
+  // The forged row also has the revision of the other row, so only the id of the forged row is wrong.
   forge.row = (row) => (row.kind === 3 ? { ...row, sealed: older!.sealed, rev: older!.rev } : row)
   await t.rejects(get('two'), { code: 'vault_damaged' }, 'another row')
   delete forge.row
@@ -164,7 +164,7 @@ t.test('an id can be used again only after its token has expired or was removed'
 })
 
 t.test(
-  'records are cached by counter, tenant and kind, and the number of cached records stays within the limit',
+  'cached records are found by counter, tenant and kind, and their number stays within the limit',
   async (t) => {
     const cache = new RecordCache()
     const record = { id: 'a', permissions: [] } as unknown as RecordOf['application']
@@ -181,7 +181,7 @@ t.test(
   },
 )
 
-t.test('removing a tenant removes its records and its keys', async (t) => {
+t.test('removing a tenant removes the records and the keys of the tenant', async (t) => {
   const { store } = await open(t)
   await store.write(async (writer) => writer.insert('token', 1, token('one')))
   const before = await store.write((writer) => writer.fingerprint(1, 'text'))
@@ -201,7 +201,7 @@ t.test('removing a tenant removes its records and its keys', async (t) => {
 })
 
 t.test(
-  'an engine receives the simplest form of a condition, so that one key is read from an index',
+  'an engine receives the simplest form of a condition, so a condition with one key is read from an index',
   async (t) => {
     const field = { field: 'type', value: 'card' }
     const whereOf = (condition: Condition) => select(keyring.vault, 'token', 1, condition).where

@@ -70,7 +70,7 @@ function makeSSTable(rows: readonly Row[], blocks = 500): { live: LiveSSTable; f
 
 const rowsUpTo = (count: number) => Array.from({ length: count }, (_, number) => rowOf(number))
 
-/** Searches a table, and asserts that seeking finds the same rows. */
+/** Searches a table of rows, and asserts that seeking finds the same rows. */
 function searchFor(live: LiveSSTable, where?: Where, now = 5): number[] {
   const shape = { kind: 3, tenant: 1, all: ALL, page: 1, size: 1 } as const
   const query: Query = where === undefined ? shape : { ...shape, where }
@@ -143,7 +143,7 @@ for (const rows of [1, 2, 31, 32, 33, 128, 129, 512, 513, 682, 683, 2048, 2049, 
   })
 }
 
-t.test('ids with the same first half are distinguished, even at a block border', (t) => {
+t.test('two ids with the same first half are distinguished, even at the border of a block of ids', (t) => {
   const twin = (number: number) => {
     const id = Buffer.alloc(16, 0x80)
     id.writeUInt32BE(number, 12)
@@ -161,7 +161,7 @@ t.test('ids with the same first half are distinguished, even at a block border',
 })
 
 t.test(
-  'a damaged block of ids is reported only by reads that need it, and rows of other blocks are not lost',
+  'a damaged block of ids is reported only by reads that need this block, and rows of other blocks are not lost',
   (t) => {
     const { live, files } = makeSSTable(rowsUpTo(5000), 0)
     const { sstable } = live
@@ -191,31 +191,38 @@ t.test(
 
 const SEALED = Buffer.from(repeatableRandom('footer').bytes(100))
 
-/** Whether the search finds the footer in a file that ends like this. */
+/** Returns whether the search finds the footer in a file that ends with the bytes `tail`. */
 const isFound = (tail: Buffer) => [...findCopies(tail)].some((found) => found.equals(SEALED))
 
-t.test('a footer is found after any flipped bit, cut or addition at the end', (t) => {
-  const copies = encodeCopies(SEALED)
-  const tail = Buffer.concat([repeatableRandom('blocks').bytes(300), copies])
-  t.ok(isFound(tail))
-  for (let bit = 0; bit < copies.length * 8; bit++) {
-    const copy = Buffer.from(tail)
-    copy[300 + (bit >> 3)]! ^= 1 << (bit & 7)
-    if (!isFound(copy)) t.fail(`bit ${bit}`)
-  }
-  for (let bytes = 1; bytes <= copies.length / 2; bytes++) {
-    if (!isFound(tail.subarray(0, -bytes))) t.fail(`${bytes} bytes cut`)
-    for (const added of [Buffer.alloc(bytes), Buffer.alloc(bytes, 255), repeatableRandom('new').bytes(bytes)])
-      if (!isFound(Buffer.concat([tail, added]))) t.fail(`${bytes} bytes appended`)
-  }
-  t.notOk(isFound(tail.subarray(0, -copies.length / 2 - 1)), 'a cut of both copies')
-  for (let length = 0; length < 60; length++)
-    t.strictSame([...findCopies(Buffer.alloc(length))], [], `${length} bytes`)
-  t.end()
-})
+t.test(
+  'the footer of a table is found after any flipped bit, cut or addition at the end of the file',
+  (t) => {
+    const copies = encodeCopies(SEALED)
+    const tail = Buffer.concat([repeatableRandom('blocks').bytes(300), copies])
+    t.ok(isFound(tail))
+    for (let bit = 0; bit < copies.length * 8; bit++) {
+      const copy = Buffer.from(tail)
+      copy[300 + (bit >> 3)]! ^= 1 << (bit & 7)
+      if (!isFound(copy)) t.fail(`bit ${bit}`)
+    }
+    for (let bytes = 1; bytes <= copies.length / 2; bytes++) {
+      if (!isFound(tail.subarray(0, -bytes))) t.fail(`${bytes} bytes cut`)
+      for (const added of [
+        Buffer.alloc(bytes),
+        Buffer.alloc(bytes, 255),
+        repeatableRandom('new').bytes(bytes),
+      ])
+        if (!isFound(Buffer.concat([tail, added]))) t.fail(`${bytes} bytes appended`)
+    }
+    t.notOk(isFound(tail.subarray(0, -copies.length / 2 - 1)), 'a cut of both copies')
+    for (let length = 0; length < 60; length++)
+      t.strictSame([...findCopies(Buffer.alloc(length))], [], `${length} bytes`)
+    t.end()
+  },
+)
 
 t.test(
-  'the search for a footer stops after a limited number of finds even if every place of the file looks like a footer',
+  'the search for a footer ends after a limited number of finds, even if every place looks like a footer',
   async (t) => {
     const bytes = Buffer.alloc(4 * 1024 * 1024)
     for (let at = 0; at < bytes.length; at += 4) bytes.writeUInt32LE(1024 * 1024, at)
@@ -223,7 +230,7 @@ t.test(
   },
 )
 
-t.test('a table of an older version, with one copy of its footer, opens and reads', (t) => {
+t.test('a table of an older version, which has only one copy of its footer, can be opened and read', (t) => {
   const { live, files } = makeSSTable(rowsUpTo(300))
   const { sstable } = live
   const { copies: _, ...older } = sstable.footer
@@ -251,27 +258,29 @@ t.test('a table of an older version, with one copy of its footer, opens and read
   t.end()
 })
 
-t.test('in a new process, one get reads at most one block of each table and one more block', async (t) => {
-  const files = new FakeFiles()
-  const options = diskOptions(files)
-  const first = await createFileEngine(options)
-  const sstables = 5
-  for (let round = 0; round < sstables; round++) {
-    await first.write(async (writer) => {
-      for (let index = 0; index < 800; index++) await writer.put(draftOf({ name: `${round}/${index}` }))
-    })
-    await first.flush()
-  }
-  t.equal((await first.status()).sstables, sstables)
-  await first.close()
-  for (const name of ['0/0', '2/799', '4/400', 'none']) {
-    const engine = await openFileEngine(options)
-    const before = files.reads
-    const row = await engine.read((reader) => reader.get(3, 1, idOfName(name)))
-    t.equal(row === undefined, name === 'none')
-    // The allowed reads are: two for each table (its footer and a block of ids), one of a block of rows, and one of
-    // the record.
-    t.ok(files.reads - before <= 2 * sstables + 2, `${files.reads - before} reads`)
-    await engine.close()
-  }
-})
+t.test(
+  'in a new process, one read of a row reads at most one block of each table and one more block',
+  async (t) => {
+    const files = new FakeFiles()
+    const options = diskOptions(files)
+    const first = await createFileEngine(options)
+    const sstables = 5
+    for (let round = 0; round < sstables; round++) {
+      await first.write(async (writer) => {
+        for (let index = 0; index < 800; index++) await writer.put(draftOf({ name: `${round}/${index}` }))
+      })
+      await first.flush()
+    }
+    t.equal((await first.status()).sstables, sstables)
+    await first.close()
+    for (const name of ['0/0', '2/799', '4/400', 'none']) {
+      const engine = await openFileEngine(options)
+      const before = files.reads
+      const row = await engine.read((reader) => reader.get(3, 1, idOfName(name)))
+      t.equal(row === undefined, name === 'none')
+      // A read may read the footer and a block of ids of each table, one block of rows, and the record.
+      t.ok(files.reads - before <= 2 * sstables + 2, `${files.reads - before} reads`)
+      await engine.close()
+    }
+  },
+)

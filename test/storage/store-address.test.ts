@@ -1,28 +1,31 @@
-/** Addresses of stores: what they configure, which addresses are refused, and that no message contains an address. */
+/** Addresses of stores: the settings in an address, and addresses that are refused. No message contains an address. */
 import t from 'tap'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
 
-t.test('an address configures the connection, and its password is never shown', async (t) => {
-  const address = parseStoreAddress('postgresql://bo%40b:p%40ss%3Aword@db.example:6543/vault?schema=team_1')
-  t.match(address.connection, {
-    host: 'db.example',
-    port: 6543,
-    database: 'vault',
-    user: 'bo@b',
-    password: 'p@ss:word',
-    options: '-c search_path=team_1',
-  })
-  t.equal(address.text, 'postgresql://bo%40b@db.example:6543/vault?schema=team_1')
-  t.equal(address.hasPassword, true)
-  const socket = parseStoreAddress('postgres://bob@/vault?host=%2Frun%2Fpg')
-  t.match(socket.connection, { host: '/run/pg', port: 5432, ssl: false })
-  t.equal(socket.text, 'postgres://bob@/vault?host=%2Frun%2Fpg')
-  t.equal(parseStoreAddress('postgres:///vault?host=/run/pg').connection.host, '/run/pg')
-  t.equal(parseStoreAddress('postgres://bob@[::1]/vault').connection.host, '::1')
-})
+t.test(
+  'the address of a store configures the connection, and the password in it is never shown',
+  async (t) => {
+    const address = parseStoreAddress('postgresql://bo%40b:p%40ss%3Aword@db.example:6543/vault?schema=team_1')
+    t.match(address.connection, {
+      host: 'db.example',
+      port: 6543,
+      database: 'vault',
+      user: 'bo@b',
+      password: 'p@ss:word',
+      options: '-c search_path=team_1',
+    })
+    t.equal(address.text, 'postgresql://bo%40b@db.example:6543/vault?schema=team_1')
+    t.equal(address.hasPassword, true)
+    const socket = parseStoreAddress('postgres://bob@/vault?host=%2Frun%2Fpg')
+    t.match(socket.connection, { host: '/run/pg', port: 5432, ssl: false })
+    t.equal(socket.text, 'postgres://bob@/vault?host=%2Frun%2Fpg')
+    t.equal(parseStoreAddress('postgres:///vault?host=/run/pg').connection.host, '/run/pg')
+    t.equal(parseStoreAddress('postgres://bob@[::1]/vault').connection.host, '::1')
+  },
+)
 
 t.test(
-  'another machine is reached over TLS with checks of name and chain, unless the address asks for fewer checks',
+  'a store on another machine is reached over TLS with all checks, unless its address requests fewer checks',
   async (t) => {
     const tlsOf = (rest: string) => parseStoreAddress(`postgres://bob@${rest}`)
     for (const host of ['localhost', '127.0.0.1', '[::1]'])
@@ -46,7 +49,7 @@ t.test(
   },
 )
 
-t.test('an invalid address is refused, and the error does not contain it', async (t) => {
+t.test('an invalid address of a store is refused, and the error does not contain the address', async (t) => {
   const wrong = [
     'postgres://',
     'postgres://bob:topsecret@db',

@@ -7,31 +7,37 @@ const NONE: TakenBatches = { until: 0, by: {} }
 const maker = (index: number) => Uint8Array.from([index >> 8, index & 255, ...Array(14).fill(1)])
 const name = (index: number, number: number, at = number) => batchKey(maker(index), number, at)
 
-t.test('a chain knows exactly the batches that it took, whatever their order', async (t) => {
-  const numbers = fc.uniqueArray(fc.integer({ min: 1, max: 40 }), { maxLength: 30 })
-  fc.assert(
-    fc.property(numbers, numbers, (first, second) => {
-      const batches = (found: number[]) => found.map((number) => name(1, number))
-      const chains = [takeBatches(NONE, batches(first)), takeBatches(NONE, batches(second))]
-      for (let number = 1; number <= 41; number++) {
-        const isIn = first.includes(number) || second.includes(number)
-        t.equal(isTaken(chains, name(1, number)), isIn)
-        t.equal(isTaken(chains, name(2, number)), false)
-      }
-    }),
-    { numRuns: 50 },
-  )
-  const { by } = takeBatches(NONE, [name(1, 3), name(1, 1), name(1, 2), name(1, 7)])
-  t.equal(JSON.stringify(Object.values(by)), '[{"at":7,"ranges":[[1,3],[7,7]]}]')
-  t.equal(isTaken([takeBatches(NONE, [name(1, 2 ** 40 - 1, 2 ** 41)])], name(1, 2 ** 40 - 1, 2 ** 41)), true)
-})
+t.test(
+  'a log chain knows exactly the batches that it has taken, whatever the order of the batches',
+  async (t) => {
+    const numbers = fc.uniqueArray(fc.integer({ min: 1, max: 40 }), { maxLength: 30 })
+    fc.assert(
+      fc.property(numbers, numbers, (first, second) => {
+        const batches = (found: number[]) => found.map((number) => name(1, number))
+        const chains = [takeBatches(NONE, batches(first)), takeBatches(NONE, batches(second))]
+        for (let number = 1; number <= 41; number++) {
+          const isIn = first.includes(number) || second.includes(number)
+          t.equal(isTaken(chains, name(1, number)), isIn)
+          t.equal(isTaken(chains, name(2, number)), false)
+        }
+      }),
+      { numRuns: 50 },
+    )
+    const { by } = takeBatches(NONE, [name(1, 3), name(1, 1), name(1, 2), name(1, 7)])
+    t.equal(JSON.stringify(Object.values(by)), '[{"at":7,"ranges":[[1,3],[7,7]]}]')
+    t.equal(
+      isTaken([takeBatches(NONE, [name(1, 2 ** 40 - 1, 2 ** 41)])], name(1, 2 ** 40 - 1, 2 ** 41)),
+      true,
+    )
+  },
+)
 
-t.test('the number of remembered batches is limited', async (t) => {
+t.test('a log chain remembers a limited number of batches', async (t) => {
   let taken = NONE
   for (let number = 1; number < 400; number += 2) taken = takeBatches(taken, [name(1, number)])
   t.equal(taken.by['0001010101']!.ranges.length, 64)
   t.equal(isTaken([taken], name(1, 398)), false)
-  // The last 64 numbers of 1, 3 … 399 begin with 273.
+  // Only the last 64 numbers of 1, 3 … 399 are remembered, and these begin with 273.
   for (const number of [1, 2, 271, 272])
     t.equal(isTaken([taken], name(1, number)), undefined, 'the batch is too old to be known')
   t.strictSame([isTaken([taken], name(1, 273)), isTaken([taken], name(1, 274))], [true, false])

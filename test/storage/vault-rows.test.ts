@@ -10,7 +10,7 @@ const rows: Row[] = ['a', 'b', 'c'].map((name, index) => ({
   ...{ expires: 0, keys: digest('all', 8), sealed: Buffer.from(name) },
 }))
 
-/** Copies the rows to a store that returns them as `changed`. */
+/** Copies rows to a store that later returns the rows as `changed` makes them. */
 function copy(changed: (rows: Row[]) => Row[], progress = (_: number, __: number) => {}) {
   const there: Row[] = []
   async function* sent() {
@@ -27,7 +27,7 @@ function copy(changed: (rows: Row[]) => Row[], progress = (_: number, __: number
   return copyAndVerify({ count: 3, rows: sent }, target, mac, progress)
 }
 
-t.test('a copy returns the number and the digest of its rows, in any order of the rows', async (t) => {
+t.test('a copy of rows returns the number and the digest of the rows, whatever their order', async (t) => {
   const steps: number[][] = []
   const turned = (all: Row[]) => all.toReversed().map((row) => ({ ...row, keys: new Uint8Array(0) }))
   const arrived = await copy(turned, (...step) => steps.push(step))
@@ -36,7 +36,7 @@ t.test('a copy returns the number and the digest of its rows, in any order of th
   t.strictSame(steps, [[3, 3]])
 })
 
-t.test('a copy that differs from the original is refused', async (t) => {
+t.test('a copy of rows that differs from the original is refused', async (t) => {
   const changes = [{ seq: 9 }, { rev: 9 }, { expires: 9 }, { tenant: 2 }, { sealed: Buffer.from('x') }]
   for (const changed of [
     (all: Row[]) => all.slice(1),

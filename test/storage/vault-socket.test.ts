@@ -20,7 +20,7 @@ import { nodeFiles } from '../../src/storage/node-files.js'
 
 const key = (byte: number) => createMac(nativePrimitives, new Uint8Array(32).fill(byte))
 
-/** Creates the directory of a vault. Returns the options that both sides need to connect. */
+/** Creates the directory of a vault. Returns the options that the client and the server need to connect. */
 function place(t: Test, name = 'v'): ConnectOptions {
   const root = mkdtempSync(join(tmpdir(), 'coffer-handover-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))
@@ -33,7 +33,7 @@ function place(t: Test, name = 'v'): ConnectOptions {
 
 const echo = async (message: unknown) => ({ echo: message })
 
-t.test('the owner of the vault answers every message of a command', async (t) => {
+t.test('the owner of a vault answers every message that a command sends to its socket', async (t) => {
   const options = place(t)
   const listener = await serveVaultSocket(options, echo)
   t.equal(
@@ -55,37 +55,49 @@ t.test('the owner of the vault answers every message of a command', async (t) =>
   t.equal(await connectToVault(options), undefined, 'no process listens any more')
 })
 
-t.test('a client without the key gets no answer, and a server without the key gets no message', async (t) => {
-  const options = place(t)
-  const asked: unknown[] = []
-  const listener = await serveVaultSocket(options, async (message) => asked.push(message))
-  t.equal(await connectToVault({ ...options, proof: key(2) }), undefined, 'another key')
-  for (const hello of ['', '\0\0\0\x02{}', '\xff\xff\xff\xff', '\0\0\0\x05abcde', 'GET / HTTP/1.1\r\n\r\n']) {
-    await new Promise<void>((resolve) => {
-      const socket = connect(join(options.directory, 'socket'))
-      socket.on('close', () => resolve())
-      socket.on('error', () => resolve())
-      socket.end(hello, 'latin1')
-      socket.resume()
-    })
-  }
-  t.same(asked, [], 'no message of the client without the key was handled')
-  const peer = await connectToVault(options)
-  t.ok(peer, 'a client with the key is still served')
-  peer?.close()
-  await listener.close()
-})
+t.test(
+  'a client without the vault key gets no answer, and a server without the key gets no message',
+  async (t) => {
+    const options = place(t)
+    const asked: unknown[] = []
+    const listener = await serveVaultSocket(options, async (message) => asked.push(message))
+    t.equal(await connectToVault({ ...options, proof: key(2) }), undefined, 'another key')
+    for (const hello of [
+      '',
+      '\0\0\0\x02{}',
+      '\xff\xff\xff\xff',
+      '\0\0\0\x05abcde',
+      'GET / HTTP/1.1\r\n\r\n',
+    ]) {
+      await new Promise<void>((resolve) => {
+        const socket = connect(join(options.directory, 'socket'))
+        socket.on('close', () => resolve())
+        socket.on('error', () => resolve())
+        socket.end(hello, 'latin1')
+        socket.resume()
+      })
+    }
+    t.same(asked, [], 'no message of the client without the key was handled')
+    const peer = await connectToVault(options)
+    t.ok(peer, 'a client with the key is still served')
+    peer?.close()
+    await listener.close()
+  },
+)
 
-t.test('the socket of a dead owner does not answer, and the next owner takes it over', async (t) => {
-  const options = place(t)
-  writeFileSync(join(options.directory, 'socket'), join(tmpdir(), 'coffer-no-such-socket'), { mode: 0o600 })
-  t.equal(await connectToVault(options), undefined)
-  const listener = await serveVaultSocket(options, echo)
-  const peer = await connectToVault(options)
-  t.same(await peer?.ask(1), { echo: 1 })
-  peer?.close()
-  await listener.close()
-})
+t.test(
+  'if the owner of a vault is dead, its socket does not answer, and the next owner takes the socket over',
+  async (t) => {
+    const options = place(t)
+    writeFileSync(join(options.directory, 'socket'), join(tmpdir(), 'coffer-no-such-socket'), { mode: 0o600 })
+    t.equal(await connectToVault(options), undefined)
+    const listener = await serveVaultSocket(options, echo)
+    const peer = await connectToVault(options)
+    t.same(await peer?.ask(1), { echo: 1 })
+    peer?.close()
+    await listener.close()
+  },
+)
 
 t.test('a client of a copied vault does not reach the owner of the original vault', async (t) => {
   const options = place(t)
@@ -99,7 +111,7 @@ t.test('a client of a copied vault does not reach the owner of the original vaul
 })
 
 t.test(
-  'a path that is too long for a socket is reached through a link that is removed at once',
+  'if the path of a socket is too long, the socket is reached through a link that is removed at once',
   async (t) => {
     const options = place(t, 'x'.repeat(120))
     const links = () => readdirSync(tmpdir()).filter((name) => /^coffer-.{6}$/.test(name)).length
@@ -115,24 +127,27 @@ t.test(
   },
 )
 
-t.test('closing the socket answers the messages that have arrived and refuses later messages', async (t) => {
-  const options = place(t)
-  let finish: (() => void) | undefined
-  const listener = await serveVaultSocket(options, async () => {
-    await new Promise<void>((resolve) => {
-      finish = resolve
+t.test(
+  'when the socket closes, messages that have arrived are answered and later messages are refused',
+  async (t) => {
+    const options = place(t)
+    let finish: (() => void) | undefined
+    const listener = await serveVaultSocket(options, async () => {
+      await new Promise<void>((resolve) => {
+        finish = resolve
+      })
+      return 'done'
     })
-    return 'done'
-  })
-  const peer = await connectToVault(options)
-  const asked = peer?.ask('slow')
-  while (finish === undefined) await new Promise(setImmediate)
-  const closing = listener.close()
-  finish()
-  t.equal(await asked, 'done')
-  await closing
-  await t.rejects(peer?.ask('late') ?? Promise.resolve(), { code: 'unavailable' })
-})
+    const peer = await connectToVault(options)
+    const asked = peer?.ask('slow')
+    while (finish === undefined) await new Promise(setImmediate)
+    const closing = listener.close()
+    finish()
+    t.equal(await asked, 'done')
+    await closing
+    await t.rejects(peer?.ask('late') ?? Promise.resolve(), { code: 'unavailable' })
+  },
+)
 
 t.test(
   'a client stops waiting for a server that never answers, but waits for a server that answers slowly',
@@ -157,7 +172,7 @@ t.test(
     finish()
     t.equal(await asked, 'done', 'the slow answer arrives')
 
-    // This server behaves like a stopped process: the system accepts its connections, but the process sends nothing.
+    // This server behaves like a stopped process: the system accepts the connections, but the process sends nothing.
     const [socket, silent] = ['socket', 'silent'].map((name) => join(options.directory, name)) as [
       string,
       string,

@@ -35,7 +35,7 @@ function createPlace(t: Test): string {
   return place
 }
 
-t.test('an incomplete file never has its final name', async (t) => {
+t.test('an incomplete file never gets its final name', async (t) => {
   const works = {
     new: (files: Files) => writeNew(files, '/home/file', TEXT, 'n'),
     over: (files: Files) => writeOver(files, '/home/file', TEXT, 'n'),
@@ -71,35 +71,41 @@ t.test('an incomplete file never has its final name', async (t) => {
   }
 })
 
-t.test('an existing file is not replaced, even if it appeared during the write', async (t) => {
-  const files = createDisk()
-  files.plant('/home/file', Buffer.from('precious'))
-  t.throws(() => writeNew(files, '/home/file', TEXT, 'n'), { code: 'conflict', message: /exists already/ })
-  files.plant('/home/file', undefined)
-  const file = new WholeFile(files, '/home/file', 'n')
-  file.append(TEXT)
-  files.plant('/home/file', Buffer.from('precious'))
-  t.throws(() => file.publish(), { code: 'conflict' })
-  t.equal(textOf(files, '/home/file'), 'precious')
-  t.equal(files.contents().size, 1)
-})
-
-t.test('on a file system without hard links the same guarantees hold', async (t) => {
-  for (const code of ['EPERM', 'ENOTSUP']) {
+t.test(
+  'writing a new file replaces no existing file, even if that file appeared during the write',
+  async (t) => {
     const files = createDisk()
-    files.link = (_, to) => {
-      throw storageError('create', to, { code })
-    }
-    writeNew(files, '/home/file', TEXT, 'n')
-    t.equal(textOf(files, '/home/file'), String(TEXT), code)
-    const late = new WholeFile(files, '/home/other', 'n')
-    files.plant('/home/other', Buffer.from('precious'))
-    t.throws(() => late.publish(), { code: 'conflict' })
-    t.equal(textOf(files, '/home/other'), 'precious')
-  }
-})
+    files.plant('/home/file', Buffer.from('precious'))
+    t.throws(() => writeNew(files, '/home/file', TEXT, 'n'), { code: 'conflict', message: /exists already/ })
+    files.plant('/home/file', undefined)
+    const file = new WholeFile(files, '/home/file', 'n')
+    file.append(TEXT)
+    files.plant('/home/file', Buffer.from('precious'))
+    t.throws(() => file.publish(), { code: 'conflict' })
+    t.equal(textOf(files, '/home/file'), 'precious')
+    t.equal(files.contents().size, 1)
+  },
+)
 
-t.test('on a real disk the file is private, and its name may have the maximum length', async (t) => {
+t.test(
+  'on a file system without hard links, an incomplete file gets no final name and no file is replaced',
+  async (t) => {
+    for (const code of ['EPERM', 'ENOTSUP']) {
+      const files = createDisk()
+      files.link = (_, to) => {
+        throw storageError('create', to, { code })
+      }
+      writeNew(files, '/home/file', TEXT, 'n')
+      t.equal(textOf(files, '/home/file'), String(TEXT), code)
+      const late = new WholeFile(files, '/home/other', 'n')
+      files.plant('/home/other', Buffer.from('precious'))
+      t.throws(() => late.publish(), { code: 'conflict' })
+      t.equal(textOf(files, '/home/other'), 'precious')
+    }
+  },
+)
+
+t.test('on a real disk, a new file is private, and its name may have the maximum length', async (t) => {
   const place = createPlace(t)
   const files = nodeFiles()
   const path = join(place, 'n'.repeat(255))
@@ -117,7 +123,7 @@ t.test('on a real disk the file is private, and its name may have the maximum le
   t.equal(readdirSync(place).length, 2)
 })
 
-t.test('a file whose mode cannot be set is removed', (t) => {
+t.test('a new file is removed if its mode cannot be set', (t) => {
   const place = createPlace(t)
   const { fchmodSync } = fs
   t.teardown(() => {

@@ -1,4 +1,4 @@
-/** An agent: the official MCP client, connected to `coffer mcp` in a process of its own. */
+/** An agent: the official MCP client, connected to `coffer mcp` in a separate process. */
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { PROGRAM } from './process.js'

@@ -8,14 +8,14 @@ export interface PublicKey {
 }
 
 export interface Changes {
-  /** Replaces members of the header. The value undefined removes a member. */
+  /** Replaces members of the JWE header. The value undefined removes a member of the header. */
   header?: Record<string, unknown>
-  /** The text of the header. Default: the JSON of its members. */
+  /** The text of the JWE header. The default text is the JSON of the header's members. */
   headerText?: string
   parties?: { apu: Uint8Array; apv: Uint8Array }
 }
 
-/** The base64 text between the lines of the PEM, which clients take as the key itself. */
+/** Returns the base64 text between the lines of the PEM. Clients take this text as the key itself. */
 export const rawKeyOf = ({ public_key_pem }: PublicKey): string =>
   public_key_pem.replace(/-----(?:BEGIN|END)[^-]+-----/g, '').trim()
 
@@ -59,7 +59,7 @@ export function encryptText(
   return seal(text, secret, headerText?.replaceAll('$x', epk.x!) ?? JSON.stringify(members))
 }
 
-/** Seals with a shared secret that the caller chooses. */
+/** Encrypts `text` with a shared secret that the caller chooses. */
 export function seal(text: string | Uint8Array, secret: Uint8Array, header: string): string {
   const numbers = (...values: number[]) =>
     Buffer.from(values.flatMap((value) => [0, 0, value >> 8, value & 255]))

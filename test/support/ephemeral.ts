@@ -1,6 +1,6 @@
 /**
- * Vaults for tests. `COFFER_TEST_ENGINE` names their engine: `memory` (the default), or `postgres`, with a schema of
- * its own for each vault.
+ * Opens vaults for tests. `COFFER_TEST_ENGINE` names the engine of these vaults: `memory` (the default), or `postgres`,
+ * with a separate schema for each vault.
  */
 import { createKeyring } from '../../src/crypto/keyring.js'
 import type { Clock, EngineKeys } from '../../src/crypto/ports.js'

@@ -13,7 +13,7 @@ const around = (middle: string | Uint8Array) =>
 const encodingsIn = (bytes: Uint8Array, secret = SECRET) =>
   findLeaks([secret], [{ name: 'hay', bytes }]).map(({ encoding }) => encoding)
 
-t.test('a secret is found in every encoding', async (t) => {
+t.test('findLeaks finds a secret in every encoding', async (t) => {
   const spellings: [string, string | Uint8Array][] = [
     ['plain', SECRET],
     ['reversed', [...SECRET].reverse().join('')],
@@ -47,7 +47,7 @@ t.test('a secret is found in every encoding', async (t) => {
 })
 
 t.test(
-  'a leak is reported with the secret, its place, encoding and offset, and no leak is reported for innocent text',
+  'findLeaks reports a leak with its secret, place, encoding and offset, and reports nothing for other text',
   async (t) => {
     t.same(encodingsIn(Buffer.from('4242-Größe "y", 4242 Größe and the rest of an innocent text')), [])
     t.same(

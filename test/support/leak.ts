@@ -1,5 +1,6 @@
 /**
- * Finds secrets in printed, logged or stored bytes, in any encoding. Uses no code of the program that wrote the bytes.
+ * Finds secrets in printed, logged or stored bytes, in any encoding. The search uses no code of the program that wrote
+ * the bytes.
  */
 import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
 import { join, relative } from 'node:path'
@@ -9,7 +10,7 @@ export interface Haystack {
   bytes: Uint8Array
 }
 
-/** `offset` is the position in the haystack at which the encoded secret starts. */
+/** `offset` is the position in the searched bytes at which the encoded secret starts. */
 export interface Leak {
   secret: string
   name: string
@@ -17,13 +18,17 @@ export interface Leak {
   offset: number
 }
 
-/** Shorter secrets would be found by chance. For example, the base64 of three bytes has only four characters. */
+/**
+ * Secrets must have at least this many characters, because shorter secrets would be found by chance. For example, the
+ * base64 of three bytes has only four characters.
+ */
 const MIN_LENGTH = 6
 
 /**
  * Finds every haystack that contains a secret in plain text (UTF-8), reversed, in UTF-16 of either order, in
- * hexadecimal (either case, also with spaces or colons between the bytes), base64 and base64url at any alignment,
- * JSON or percent escapes, or as a list of decimal bytes. Returns the first place of each encoding in each haystack.
+ * hexadecimal (either case, also with spaces or colons between the bytes), base64 and base64url at any alignment, JSON
+ * or percent escapes, or as a list of decimal bytes. The function returns the first place of each encoding in each
+ * haystack.
  */
 export function findLeaks(secrets: readonly string[], haystacks: readonly Haystack[]): Leak[] {
   const needles = secrets.flatMap((secret) => encodeAll(secret).map((spelling) => ({ secret, ...spelling })))
@@ -73,8 +78,8 @@ function encodeAll(secret: string): Spelling[] {
 }
 
 function inBothCases(encoding: string, text: string): [string, string][] {
-  // Only the hexadecimal digits of an escape can be upper or lower case. The `\u` and the text between escapes must
-  // not change.
+  // In an escape such as `\u00e4`, only the hexadecimal digits can be upper or lower case. The `\u` and the text
+  // between escapes must not change.
   const capitals = text.includes('\\u')
     ? text.replace(/(?<=\\u)[0-9a-f]{4}/g, (digits) => digits.toUpperCase())
     : text.toUpperCase()
@@ -93,8 +98,8 @@ function escapeUnits(text: string, which = /./gs): string {
 }
 
 /**
- * Returns the part of the base64 text that does not depend on the bytes around the secret. `shift` is the number of
- * bytes before it.
+ * Returns the part of the base64 text of a secret that does not depend on the bytes around the secret. `shift` is the
+ * number of bytes before the secret.
  */
 function encodeBase64(bytes: Buffer, shift: number): string {
   const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64')
@@ -108,8 +113,8 @@ function toUrlSafe(text: string): string {
 }
 
 /**
- * Reads every file below a directory and the targets of links. The first haystack is the list of all names. A
- * socket has only a name.
+ * Reads every file below a directory, and the targets of links. The first haystack is the list of all names. For a
+ * socket, only the name is searched.
  */
 export async function readTree(directory: string): Promise<Haystack[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })

@@ -1,12 +1,13 @@
-/** A request with the moments in which it was sent and answered, in any unit. */
+/** A request with the times at which it was sent and answered, in any unit. */
 export interface Exchange {
   sentAt: number
   answeredAt: number
 }
 
 /**
- * For each request, counts the requests that were sent after it and answered before it. Returns the largest count. A
- * Fenwick tree over the order of the answers keeps the time at n log n.
+ * For each request, counts the requests that were sent after it and answered before it. The function returns the
+ * largest of these counts. The algorithm needs time in n log n, because it uses a Fenwick tree over the order of the
+ * answers.
  */
 export function countOvertaken(exchanges: readonly Exchange[]): number {
   const byAnswer = exchanges.toSorted((a, b) => a.answeredAt - b.answeredAt)

@@ -16,7 +16,7 @@ export function isInstalled(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
 }
 
-/** Makes a folder in `place` with the program `coffer`. Returns a PATH with the folder. */
+/** Makes a folder in `place` with the program `coffer`. Returns a PATH that contains this folder. */
 export function createPath(place: string): string {
   const bin = join(place, '.bin')
   mkdirSync(bin)
@@ -31,18 +31,21 @@ export interface Ended {
   stderr: string
 }
 
-/** A home with a vault. The test removes it at its end. Without a test, the caller removes it. */
+/**
+ * Creates a home with a vault. If a test is given, the home is removed when the test ends. If no test is given, the
+ * caller must remove the home.
+ */
 export async function createMachine(t?: Test) {
   const place = mkdtempSync(join(tmpdir(), 'coffer-machine-'))
   const env = { PATH: process.env.PATH ?? '', HOME: place, TMPDIR: place, NO_COLOR: '1' }
   const options = { cwd: place, env }
-  /** Starts `coffer`. The caller must end it or wait until it ends. */
+  /** Starts `coffer`. The caller must end the process or wait until the process ends. */
   const start = (words: readonly string[], nodeFlags: readonly string[] = []): ChildProcess =>
     startProgram(process.execPath, [...nodeFlags, PROGRAM, ...words], options)
-  /** Runs `coffer` with these words, and closes its standard input after `stdin`. */
+  /** Runs `coffer` with these words, sends `stdin` to its standard input, and then closes the input. */
   const coffer = (words: readonly string[], stdin = ''): Promise<Ended> => {
     const child = start(words)
-    // A program that refuses its words does not read its input.
+    // A program that refuses its arguments does not read its input, so the write to its input can fail.
     child.stdin?.on('error', () => {})
     child.stdin?.end(stdin)
     return waitFor(child)
@@ -59,7 +62,10 @@ export async function createMachine(t?: Test) {
   return { place, env, start, coffer, bash, remove }
 }
 
-/** Resolves when the process has ended and all of its output was read. `printed` has the output until now. */
+/**
+ * Resolves when the process has ended and all of its output was read. `printed` collects the output while the process
+ * runs.
+ */
 export function waitFor(child: ChildProcess, printed = { stdout: '', stderr: '' }): Promise<Ended> {
   for (const name of ['stdout', 'stderr'] as const)
     child[name]?.setEncoding('utf8').on('data', (text: string) => {

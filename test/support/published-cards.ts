@@ -15,7 +15,7 @@ const because = (authentication_status_reason: string, authentication_status_rea
   authentication_status_reason_code,
 })
 
-/** The last answer for each status. {@link eciOf} gives its `eci`. */
+/** The last answer about a session for each status. The function {@link eciOf} adds the `eci` to this answer. */
 const ENDED: Readonly<Record<Status, Answer>> = {
   successful: { ...ended('successful', 'Y'), authentication_value: value },
   attempted: { ...ended('attempted', 'A'), authentication_value: value },
@@ -34,7 +34,10 @@ const STATIC = challenge('static', 'N')
 const MANDATED = challenge('static', 'Y')
 const OUT_OF_BAND = challenge('out-of-band', 'N')
 
-/** A status alone is the answer of `authenticate`. Undefined: no session of the scenario is authenticated. */
+/**
+ * A list with only a status means that `authenticate` answers with this status. The value is undefined if no session of
+ * the scenario is authenticated.
+ */
 const EXPECTED: Readonly<Record<ScenarioName, readonly [Status] | readonly [Answer, Status] | undefined>> = {
   FY: ['successful'],
   FA: ['attempted'],

@@ -1,6 +1,6 @@
 /**
- * Functions that return the error of refused work. If the work succeeds, or fails with an error that is not a
- * CofferError, they throw.
+ * Functions that return the error of refused work. The functions throw if the work succeeds, or fails with an error
+ * that is not a CofferError.
  */
 import { CofferError, type PropertyErrors } from '../../src/errors.js'
 
@@ -15,7 +15,7 @@ export function refusal(work: () => unknown): CofferError {
   throw new Error(`no refusal but ${JSON.stringify(result)}`)
 }
 
-/** Like {@link refusal}, for asynchronous work. */
+/** Does the same as {@link refusal}, but for asynchronous work. */
 export async function refusalOf(work: Promise<unknown>): Promise<CofferError> {
   const [done] = await Promise.allSettled([work])
   return refusal(() => {

@@ -1,16 +1,19 @@
-/** A runtime for reactors that starts no processes. The test itself makes the calls of the code and ends each run. */
+/**
+ * A runtime for reactors that starts no processes. The test itself makes the calls of the reactor code and ends each
+ * run.
+ */
 import { CofferError } from '../../src/errors.js'
 import type { Invocation, ReactorOutcome, ReactorRun } from '../../src/framework/ports/reactors.js'
 import type { App } from '../../src/vault/app.js'
 
 export interface SteeredRun {
   readonly invocation: Invocation
-  /** Makes a call as the code would. Returns 200, or the status of the call's error. */
+  /** Makes a call to the client as the reactor code would. Returns 200, or the status of the call's error. */
   call(name: string, ...args: unknown[]): Promise<number>
   end(outcome?: ReactorOutcome): void
 }
 
-/** Replaces the runtime of the vault by one that the test controls. */
+/** Replaces the runtime of the vault by a runtime that the test controls. */
 export function steerRuns(app: App) {
   const started: SteeredRun[] = []
   const waiting: (() => void)[] = []

@@ -34,7 +34,9 @@ export interface Grants {
   expires_at?: string
 }
 
-/** Performs an operation. The result has its declared type if the name is a literal. */
+/**
+ * Performs an operation. If the name of the operation is a literal, the result has the declared type of the operation.
+ */
 interface Ask {
   <N extends OperationName>(name: N, input?: Input, tenant?: string): Promise<ResultOf<N>>
   (name: string, input?: Input, tenant?: string): Promise<unknown>
@@ -84,7 +86,10 @@ export async function openTestVault() {
       checkOutput(requireOperation(name), result)
     return result
   }
-  /** Performs an operation as the owner, who sees all data. Without `tenant`, the first tenant is used. */
+  /**
+   * Performs an operation as the owner, who sees all data. Without `tenant`, the operation is performed in the first
+   * tenant.
+   */
   const ask = ((name: string, input: Input = {}, tenant?: string) =>
     askBy(name, input, { reveal: true, ...(tenant && { tenant }) })) as Ask
   return {

@@ -10,7 +10,7 @@ export const locate = (directory: string, clock: Clock = Date.now) => ({
   clock,
 })
 
-/** Creates a key file. It opens a vault faster than a passphrase does. */
+/** Creates a key file, which is text in memory. A key file opens a vault faster than a passphrase does. */
 export function createKey() {
   let text = ''
   const save = async (_: string, key: string) => {
@@ -20,7 +20,7 @@ export function createKey() {
   return { create: { kind: 'key-file', save } as const, choose }
 }
 
-/** Performs an operation as the owner, or as the application of `key`. Returns its result. */
+/** Performs an operation as the owner, or as the application of `key`. Returns the result of the operation. */
 export async function ask(app: App, operation: string, input: Record<string, unknown> = {}, key?: string) {
   const as = key === undefined ? { reveal: true } : { key }
   // biome-ignore lint/suspicious/noExplicitAny: any result of an operation.

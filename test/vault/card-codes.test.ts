@@ -1,6 +1,6 @@
 /**
- * Codes of cards when a vault is closed, backed up, copied, rekeyed or restored. Tests vaults in files, in PostgreSQL
- * and in memory.
+ * Card security codes when a vault is closed, backed up, copied, rekeyed or restored. The tests use vaults in files, in
+ * PostgreSQL and in memory.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ const newDirectory = async () => join(place, `vault-${++count}`)
 
 type Key = ReturnType<typeof createKey>
 
-/** Creates a vault with a card whose mask shows its code. A search finds the card by its number. */
+/** Creates a vault with a card whose mask shows the security code. A search finds the card by its number. */
 async function create(address: string): Promise<Key> {
   const key = createKey()
   const app = await createVault(
@@ -42,7 +42,9 @@ async function create(address: string): Promise<Key> {
   return key
 }
 
-/** Opens a vault at a given time, sweeps it if `sweeps` is true, and returns the code that it shows. */
+/**
+ * Opens a vault at a given time, sweeps the vault if `sweeps` is true, and returns the card code that the vault shows.
+ */
 async function codeAt(address: string, key: Key, ms: number, sweeps = false): Promise<string | undefined> {
   const app = await openVault(
     locate(address, () => START + ms),
@@ -111,7 +113,7 @@ for (const [name, newAddress] of [
     t.equal(await codeAt(later, key, HOUR_MS - 1), undefined, 'the code is erased once the clock is trusted')
   })
 
-t.test('restoring a state in memory also restores its codes for all later units of work', async (t) => {
+t.test('restoring a state in memory also restores the card codes for all later units of work', async (t) => {
   let now = START
   const memory = await openEphemeral({ tenantName: 'first', clock: () => now })
   const { app } = memory

@@ -1,7 +1,7 @@
 /**
- * A process that copies a vault or restores a backup, and kills itself with SIGKILL just before a given call.
- * Arguments: the source, the target, the call, and the number of the call. The call is the name of a method of
- * `Files`, or `send` for statements to a store. `COPY_KEY` is the text of the key file.
+ * A process that copies a vault or restores a backup, and kills itself with SIGKILL just before a certain call. The
+ * arguments are the source, the target, the name of the call, and the number of the call. The name of the call is a
+ * method of `Files`, or `send` for statements to a store. The variable `COPY_KEY` has the text of the key file.
  */
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { Connection } from '../../src/storage/postgres/pool.js'

@@ -1,4 +1,4 @@
-/** A copy of a vault between directories, stores and backups is complete, or creates no vault. */
+/** A copy of a vault between directories, stores and backups is either complete or creates no vault. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ const CHILD = fileURLToPath(new URL('copy-child.js', import.meta.url))
 let count = 0
 const newDirectory = () => join(place, `vault-${++count}`)
 const nothing = () => {}
-/** More rows than one batch holds. */
+/** The number of tokens, which is more than one batch of the copy can hold. */
 const TOKENS = 520
 
 /** Creates a vault at `address` that has at least one record of every kind. */
@@ -72,7 +72,7 @@ async function check(t: Test, address: string, key: Key, before: Seen) {
   const app = await openVault(locate(address), key.choose)
   const after = await look(app)
   for (const what of Object.keys(before) as (keyof Seen)[]) {
-    // Reading adds records to the log, so only the newest records are compared.
+    // The test compares only the newest log records, because reading adds records to the log.
     const rest = what === 'logs' ? after.logs.slice(-before.logs.length) : after[what]
     t.strictSame(rest, before[what], what)
   }
@@ -91,42 +91,48 @@ async function check(t: Test, address: string, key: Key, before: Seen) {
   await app.close()
 }
 
-t.test('pending log records are copied too, even if other processes write meanwhile', async (t) => {
-  const store = await server.createDatabase()
-  const { app, key } = await fill(store)
-  let isOver = false
-  const made: string[] = []
-  const writing = (async () => {
-    for (let index = 0; !isOver; index++) {
-      const id = `during-${index}`
-      await ask(app, 'token create', { id, type: 'token', data: id })
-      made.push(id)
+t.test(
+  'a copy of a vault includes pending log records, even if other processes write meanwhile',
+  async (t) => {
+    const store = await server.createDatabase()
+    const { app, key } = await fill(store)
+    let isOver = false
+    const made: string[] = []
+    const writing = (async () => {
+      for (let index = 0; !isOver; index++) {
+        const id = `during-${index}`
+        await ask(app, 'token create', { id, type: 'token', data: id })
+        made.push(id)
+      }
+    })()
+    const targets = [await server.createDatabase(), newDirectory()]
+    for (const to of targets) {
+      while (made.length < 5) await new Promise((resolve) => setImmediate(resolve))
+      await copyVault(locate(store), locate(to), key.choose, nothing)
     }
-  })()
-  const targets = [await server.createDatabase(), newDirectory()]
-  for (const to of targets) {
-    while (made.length < 5) await new Promise((resolve) => setImmediate(resolve))
-    await copyVault(locate(store), locate(to), key.choose, nothing)
-  }
-  isOver = true
-  await writing
-  await app.close()
-  for (const to of targets) {
-    const copy = await openVault(locate(to), key.choose)
-    const { tokens, logs } = await look(copy)
-    const created = logs.filter(({ message }) => message === 'Token created')
-    const named = created.map(({ entity_id }) => entity_id)
-    t.strictSame(
-      named.sort(),
-      [...tokens.map(({ id }) => id), 'gone'].sort(),
-      'each token has its log record',
-    )
-    t.strictSame((await copy.maintenance().verify()).findings, [])
-    await copy.close()
-  }
-})
+    isOver = true
+    await writing
+    await app.close()
+    for (const to of targets) {
+      const copy = await openVault(locate(to), key.choose)
+      const { tokens, logs } = await look(copy)
+      const created = logs.filter(({ message }) => message === 'Token created')
+      const named = created.map(({ entity_id }) => entity_id)
+      t.strictSame(
+        named.sort(),
+        [...tokens.map(({ id }) => id), 'gone'].sort(),
+        'each token has its log record',
+      )
+      t.strictSame((await copy.maintenance().verify()).findings, [])
+      await copy.close()
+    }
+  },
+)
 
-/** For each moment, copies in a process that is killed at that moment. Returns the number of kills. */
+/**
+ * For each of `moments`, starts a process that copies the vault, and kills the process at this moment. Returns the
+ * number of kills.
+ */
 async function killCopies(
   from: string,
   to: string,
@@ -148,7 +154,7 @@ async function killCopies(
   return kills
 }
 
-t.test('a copy that is killed at any moment leaves no vault and can be repeated', async (t) => {
+t.test('if a copy is killed at any moment, it leaves no vault and can be repeated', async (t) => {
   const first = newDirectory()
   const { app, key } = await fill(first, TOKENS)
   const before = await look(app)
@@ -160,10 +166,10 @@ t.test('a copy that is killed at any moment leaves no vault and can be repeated'
   const [store, other] = [await server.createDatabase(), await server.createDatabase()]
   const made: string[] = []
   for (const [from, to, moments] of [
-    // The copy is killed while the tables are emptied, between two batches, while the copy is read again, and before
-    // the commit.
+    // These copies are killed while the tables are emptied, between two batches, while the copy is read again, and
+    // before the commit.
     [first, store, [2, 4, 6, 8].map((number) => ['send', number] as const)],
-    // The copy is killed before the file `state` exists, and before the header is written.
+    // These copies are killed before the file `state` exists, and before the header is written.
     [store, newDirectory(), [1, 2].map((number) => ['rename', number] as const)],
     [store, other, [['send', 4]]],
     [backup, newDirectory(), [1, 2].map((number) => ['rename', number] as const)],
@@ -188,7 +194,7 @@ t.test('a copy that is killed at any moment leaves no vault and can be repeated'
   for (const to of made) await check(t, to, key, before)
 })
 
-t.test('a copy of a damaged store has every readable row, and reports the other rows', async (t) => {
+t.test('a copy of a damaged store has every readable row, and reports the unreadable rows', async (t) => {
   const store = await server.createDatabase()
   const { app, key } = await fill(store)
   const { number } = await app.tenant('first')
@@ -222,7 +228,7 @@ t.test('a copy of a damaged store has every readable row, and reports the other 
   await opened.close()
 })
 
-t.test('if two processes copy into one store at the same time, one of them is refused', async (t) => {
+t.test('if two processes copy into one store at the same time, one of the two is refused', async (t) => {
   const first = newDirectory()
   const { app, key } = await fill(first)
   const before = await look(app)

@@ -32,7 +32,7 @@ t.test('if a server cannot listen for commands, its vault is released and can be
   await app.close()
 })
 
-t.test('a command that waits for a server to start is then answered by that server', async (t) => {
+t.test('a command that waits while a server starts is answered by this server', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))
   const place = locate(join(root, 'vault'))
@@ -58,7 +58,7 @@ t.test('a command that waits for a server to start is then answered by that serv
 })
 
 t.test(
-  'a creation that crashes at any step can be repeated, and a failed creation leaves no file',
+  'if a creation of a vault crashes at any step, it can be repeated, and a failed creation leaves no file',
   async (t) => {
     const { create, choose } = createKey()
     const place = (files: FakeFiles) => ({ ...locate('/vault'), files })
@@ -79,8 +79,8 @@ t.test(
           () => false,
         )
         const left = files.afterCrash(code === 'stop')
-        // The lock names the process of this test, which still runs. The line below removes the lock, so that the
-        // vault can be opened as if that process had ended.
+        // The lock file names the process of this test, which still runs. The line below removes the lock file, so that
+        // the vault can be opened as if that process had ended.
         if (left.stat('/vault/lock') !== undefined) left.plant('/vault/lock', undefined)
         const isThere = hasHeader(left, '/vault')
         if (isMade) t.ok(isThere, title)
@@ -100,21 +100,24 @@ t.test(
   },
 )
 
-t.test('the scheme of an address selects the kind of the vault', async (t) => {
-  const opener = { kind: 'passphrase', passphrase: 'correct horse battery' } as const
-  const app = await createVault(locate('memory:'), 'first', opener)
-  t.equal((await app.tenant()).name, 'first')
-  t.throws(() => app.maintenance(), { code: 'unprocessable' })
-  await app.close()
-  await t.rejects(
-    openVault(locate('memory:'), async () => opener),
-    { code: 'vault_missing' },
-  )
-  await t.rejects(createVault(locate('mongodb://host/name'), 'first', opener), {
-    code: 'usage',
-    message: /mongodb:.*a directory, memory:, or postgres:/,
-  })
-})
+t.test(
+  'the scheme of an address decides whether a vault is in memory, in files or in PostgreSQL',
+  async (t) => {
+    const opener = { kind: 'passphrase', passphrase: 'correct horse battery' } as const
+    const app = await createVault(locate('memory:'), 'first', opener)
+    t.equal((await app.tenant()).name, 'first')
+    t.throws(() => app.maintenance(), { code: 'unprocessable' })
+    await app.close()
+    await t.rejects(
+      openVault(locate('memory:'), async () => opener),
+      { code: 'vault_missing' },
+    )
+    await t.rejects(createVault(locate('mongodb://host/name'), 'first', opener), {
+      code: 'usage',
+      message: /mongodb:.*a directory, memory:, or postgres:/,
+    })
+  },
+)
 
 t.test(
   'a server in another container keeps its vault until the server is killed',
@@ -130,7 +133,7 @@ t.test(
     const server = spawn(process.execPath, ['-e', listen], { stdio: ['ignore', 'pipe', 'inherit'] })
     t.teardown(() => server.kill('SIGKILL'))
     await once(server.stdout, 'data')
-    // The lock of a server in another container, as this process sees it: the same machine, but a pid of another
+    // The lock of a server in another container looks to this process like a lock of this machine with a pid of another
     // namespace.
     const { host, boot } = readProcessIdentity(process.pid)
     const holder = {
