@@ -61,7 +61,7 @@ t.test('every list prints all of its pages, as a table, as JSON and as lines', a
   }
 })
 
-testVault('a single delivery is printed completely, with and without --all', async (t, home) => {
+testVault('a single webhook delivery is printed completely, with and without --all', async (t, home) => {
   await fill(home)
   const [delivery] = (await home.json('webhook deliveries --all')).data
   t.equal((await home.json(['webhook', 'deliveries', delivery.id, '--all'])).id, delivery.id)

@@ -13,7 +13,7 @@ interface Finding {
   advice?: string
 }
 
-testVault('a healthy vault passes every check', async (t, home) => {
+testVault('a healthy vault passes every check of doctor', async (t, home) => {
   await home.createToken()
   const findings: Finding[] = await home.json('doctor')
   const checks = 'node permissions lock vault no_reveal chain dumps sandbox'
@@ -26,42 +26,48 @@ testVault('a healthy vault passes every check', async (t, home) => {
   t.equal(stdout.split('\n')[0]!.includes('advice'), isAdvised, 'no column of the table is empty')
 })
 
-testVault('a failed check names the problem and a remedy, and the exit code is 1', async (t, home) => {
-  const vault = join(home.place, '.coffer')
-  const examine = async (options: object = {}) => {
-    const { code, stdout, stderr } = await home.run('doctor', options)
-    const wrong = (JSON.parse(stdout) as Finding[]).filter(({ state }) => state === 'wrong')
-    t.match({ code, stderr }, { code: 1, stderr: /Checks that failed: \d of \d/ })
-    for (const { found, advice = '' } of wrong) t.match(stderr, `${found} ${advice}`.trim())
-    return wrong
-  }
-  const found = 'Node v20.18.1 is too old.'
-  const advice = 'Install Node 20.19 or newer.'
-  t.match(await examine({ version: 'v20.18.1' }), [{ check: 'node', found, advice }])
-  chmodSync(join(vault, 'state'), 0o644)
-  const exposed = { check: 'permissions', found: /state/, advice: `Run: chmod -R go= ${vault}` }
-  t.match(await examine(), [exposed])
-  chmodSync(join(vault, 'state'), 0o600)
-  const other = { pid: 1, started: '1', boot: 'other', host: 'elsewhere', since: 0, nonce: 'n' }
-  writeFileSync(join(vault, 'lock'), JSON.stringify(other), { mode: 0o600 })
-  const held = await home.run('doctor --quiet')
-  t.match(held, { code: 1, stdout: `If it has ended: rm ${vault}/lock` })
-  rmSync(join(vault, 'lock'))
-  t.equal((await home.run('doctor')).code, 0)
-})
+testVault(
+  'a failed check of doctor names the problem and a remedy, and the exit code is 1',
+  async (t, home) => {
+    const vault = join(home.place, '.coffer')
+    const examine = async (options: object = {}) => {
+      const { code, stdout, stderr } = await home.run('doctor', options)
+      const wrong = (JSON.parse(stdout) as Finding[]).filter(({ state }) => state === 'wrong')
+      t.match({ code, stderr }, { code: 1, stderr: /Checks that failed: \d of \d/ })
+      for (const { found, advice = '' } of wrong) t.match(stderr, `${found} ${advice}`.trim())
+      return wrong
+    }
+    const found = 'Node v20.18.1 is too old.'
+    const advice = 'Install Node 20.19 or newer.'
+    t.match(await examine({ version: 'v20.18.1' }), [{ check: 'node', found, advice }])
+    chmodSync(join(vault, 'state'), 0o644)
+    const exposed = { check: 'permissions', found: /state/, advice: `Run: chmod -R go= ${vault}` }
+    t.match(await examine(), [exposed])
+    chmodSync(join(vault, 'state'), 0o600)
+    const other = { pid: 1, started: '1', boot: 'other', host: 'elsewhere', since: 0, nonce: 'n' }
+    writeFileSync(join(vault, 'lock'), JSON.stringify(other), { mode: 0o600 })
+    const held = await home.run('doctor --quiet')
+    t.match(held, { code: 1, stdout: `If it has ended: rm ${vault}/lock` })
+    rmSync(join(vault, 'lock'))
+    t.equal((await home.run('doctor')).code, 0)
+  },
+)
 
-testHome('the other checks run even if there is no vault or the vault cannot be opened', async (t, home) => {
-  t.match(await home.run('doctor'), {
-    code: 1,
-    stdout: /^\[{"check":"node","state":"ok".*},{"check":"vault",[^}]*}\]\n$/,
-  })
-  t.equal((await home.run('doctor --vault nowhere')).code, 1)
-  const vaulted = await createVaultHome(t)
-  const locked = await vaulted.run('doctor', { env: { COFFER_KEY_FILE: vaulted.write('not.key', 'x') } })
-  t.equal(locked.code, 1)
-  const states = (JSON.parse(locked.stdout) as Finding[]).map(({ check, state }) => `${check} ${state}`)
-  t.match(states, ['node ok', 'permissions ok', 'lock ok', 'vault wrong'])
-})
+testHome(
+  'doctor runs its other checks even if there is no vault or the vault cannot be opened',
+  async (t, home) => {
+    t.match(await home.run('doctor'), {
+      code: 1,
+      stdout: /^\[{"check":"node","state":"ok".*},{"check":"vault",[^}]*}\]\n$/,
+    })
+    t.equal((await home.run('doctor --vault nowhere')).code, 1)
+    const vaulted = await createVaultHome(t)
+    const locked = await vaulted.run('doctor', { env: { COFFER_KEY_FILE: vaulted.write('not.key', 'x') } })
+    t.equal(locked.code, 1)
+    const states = (JSON.parse(locked.stdout) as Finding[]).map(({ check, state }) => `${check} ${state}`)
+    t.match(states, ['node ok', 'permissions ok', 'lock ok', 'vault wrong'])
+  },
+)
 
 const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }
 

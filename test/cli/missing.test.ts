@@ -54,7 +54,7 @@ t.test(
   },
 )
 
-testVault('the error names the id that does not exist', async (t, home) => {
+testVault('the error about a missing record names the id that does not exist', async (t, home) => {
   for (const id of ['card-1', 'card-2']) await home.createToken({ id })
   const { id: app } = await home.createApp({ name: 'front', permissions: ['token:read'] })
   for (const [line, message] of [

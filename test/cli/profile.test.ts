@@ -131,7 +131,7 @@ testVault('a tenant can be created, listed and selected, and later commands use 
 })
 
 testVault(
-  'selecting a tenant keeps other contents of the file, and applies to one vault only',
+  'selecting a tenant keeps other contents of config.json, and applies to one vault only',
   async (t, home) => {
     const path = join(home.place, 'config', 'coffer', 'config.json')
     writeFileSync(path, '{"theme":"dark","tenants":{"other-vault":"x"}}')

@@ -24,7 +24,7 @@ function addEsbuild(home: Home, dependencies: object = {}): void {
     )
 }
 
-testHome('a file runs as a reactor would run it', async (t, home) => {
+testHome('reactor dev runs a file as a reactor would run it', async (t, home) => {
   home.write('greet.js', GREET)
   const done = await home.run('reactor dev greet.js --args {"name":"Ada"} --configuration {"KEY":"k"}')
   t.same(JSON.parse(done.stdout), { raw: { hello: 'Ada', key: 'k' } })
@@ -46,35 +46,38 @@ testHome('a file runs as a reactor would run it', async (t, home) => {
   t.match(await home.run(['reactor', 'dev', '-'], { stdin: GREET }), { code: 0, stdout: '{"raw":{}}\n' })
 })
 
-testHome('errors name the line of the file, and show the line with a caret', async (t, home) => {
-  home.write('greet.js', GREET)
-  const failed = await home.run('reactor dev greet.js --args {"fail":1}')
-  t.equal(failed.code, 8)
-  const shown = [
-    'greet.js:3:24',
-    "  3 |   if (args.fail) throw new Error('no')",
-    '    |                        ^',
-    'at module.exports (greet.js:3:24)',
-  ].join('\n')
-  t.ok(failed.stderr.includes(shown), failed.stderr)
-  home.write('logs.js', '\nmodule.exports = async () => { console.log(new Error("x")); return { raw: 1 } }')
-  t.match((await home.run('reactor dev logs.js')).stderr, 'at module.exports (logs.js:2:44)')
-  home.write('typo.js', 'module.exports = async () => {\n\tlet x = ;\n}\n')
-  const typo = await home.run('reactor dev typo.js')
-  t.match(typo, { code: 8, stderr: 'typo.js does not compile: line 2, column 10: Unexpected token.' })
-  t.ok(typo.stderr.startsWith('typo.js:2:10\n  2 |   let x = ;\n    |           ^\n'), typo.stderr)
-  home.write('long.js', `${' '.repeat(500_000)}let x = ;${' '.repeat(500_000)}`)
-  const long = await home.run('reactor dev long.js')
-  t.match(long, { code: 8, stderr: /column 500009/ })
-  t.ok(long.stderr.length < 1000, 'of a long line, only the surroundings of the place are shown')
-  t.match(long.stderr, /^warning: The code has 1000009 bytes\. A reactor may have at most 262144/)
-  home.write('module.js', "import x from 'y'\n\nexport default async () => ({})\n")
-  const stderr = /module\.js:1:1\n.*module\.js:3:1\n.*const x = require\('y'\).*module\.exports = async/s
-  t.match(await home.run('reactor dev module.js'), { code: 8, stderr })
-})
+testHome(
+  'errors of reactor dev name the line of the file, and show the line with a caret',
+  async (t, home) => {
+    home.write('greet.js', GREET)
+    const failed = await home.run('reactor dev greet.js --args {"fail":1}')
+    t.equal(failed.code, 8)
+    const shown = [
+      'greet.js:3:24',
+      "  3 |   if (args.fail) throw new Error('no')",
+      '    |                        ^',
+      'at module.exports (greet.js:3:24)',
+    ].join('\n')
+    t.ok(failed.stderr.includes(shown), failed.stderr)
+    home.write('logs.js', '\nmodule.exports = async () => { console.log(new Error("x")); return { raw: 1 } }')
+    t.match((await home.run('reactor dev logs.js')).stderr, 'at module.exports (logs.js:2:44)')
+    home.write('typo.js', 'module.exports = async () => {\n\tlet x = ;\n}\n')
+    const typo = await home.run('reactor dev typo.js')
+    t.match(typo, { code: 8, stderr: 'typo.js does not compile: line 2, column 10: Unexpected token.' })
+    t.ok(typo.stderr.startsWith('typo.js:2:10\n  2 |   let x = ;\n    |           ^\n'), typo.stderr)
+    home.write('long.js', `${' '.repeat(500_000)}let x = ;${' '.repeat(500_000)}`)
+    const long = await home.run('reactor dev long.js')
+    t.match(long, { code: 8, stderr: /column 500009/ })
+    t.ok(long.stderr.length < 1000, 'of a long line, only the surroundings of the place are shown')
+    t.match(long.stderr, /^warning: The code has 1000009 bytes\. A reactor may have at most 262144/)
+    home.write('module.js', "import x from 'y'\n\nexport default async () => ({})\n")
+    const stderr = /module\.js:1:1\n.*module\.js:3:1\n.*const x = require\('y'\).*module\.exports = async/s
+    t.match(await home.run('reactor dev module.js'), { code: 8, stderr })
+  },
+)
 
 testHome(
-  'TypeScript is compiled by the esbuild of the project, and its errors name its lines',
+  'the esbuild of the project compiles TypeScript, and errors name the lines of the TypeScript file',
   async (t, home) => {
     addEsbuild(home)
     home.write(
@@ -117,7 +120,7 @@ export default async function greet({ args }: Event): Promise<Result> {
   },
 )
 
-testHome('a file may require the packages of its project', async (t, home) => {
+testHome('a file that reactor dev runs may require the packages of its project', async (t, home) => {
   addEsbuild(home, { plain: '^1.0.0' })
   addPackage(home.place, 'plain', 'exports.a = 7; exports.fail = () => { throw new Error("inner") }')
   home.write('uses.ts', "import { a } from 'plain'\nexport default async () => ({ raw: a })\n")
@@ -139,7 +142,7 @@ testHome('a file may require the packages of its project', async (t, home) => {
   t.match(sub, { code: 0, stdout: '{"raw":8}\n', stderr: /"dependencies":\{"plain":"1\.2\.3"\}/ })
 })
 
-testHome('several errors are counted, and each is listed once', async (t, home) => {
+testHome('reactor dev counts several errors, and lists each error once', async (t, home) => {
   home.write('esm.js', "import a from 'a'\nexport default async () => 1\n")
   const { stderr } = await home.run('reactor dev esm.js')
   t.match(stderr, 'error: esm.js does not compile. It has 2 errors.\n')
@@ -175,7 +178,7 @@ testVault('expressions in arguments are replaced as in a call of the reactor', a
   t.same(await home.json([...dev, 'b={{ ada }}', '--seed', 'seed.json']), { raw: { b: { name: 'Bob' } } })
 })
 
-testHome('without a vault, expressions need a seed', async (t, home) => {
+testHome('without a vault, reactor dev needs a seed to replace expressions', async (t, home) => {
   home.write('echo.js', 'module.exports = async ({ args }) => ({ raw: args })')
   t.match(await home.run(['reactor', 'dev', 'echo.js', '--args', 'b={{ ada }}']), {
     code: 6,
@@ -223,26 +226,30 @@ testHome('a transform gets a message, and its result is the message that it retu
   t.same(await home.json('reactor dev change.js --transform request --args {"body":{"x":2}}'), {})
 })
 
-testHome('with --watch, a file runs again each time it is saved, with its arguments', async (t, home) => {
-  const save = (code: string) => home.write('watched.js', `module.exports = async ({ args }) => { ${code} }`)
-  save('console.log("first"); throw new Error("not yet")')
-  let step: NodeJS.Timeout | undefined
-  let isDeleted = false
-  const running = home.run('reactor dev watched.js --watch --args name=Ada', {
-    interruptAt: 'log: second Ada',
-    watch: (text) => {
-      if (!text.includes('Waiting for') || step !== undefined) return
-      step = setInterval(() => {
-        if (!isDeleted) rmSync(join(home.place, 'watched.js'))
-        else save('console.log("second", args.name); return { raw: 2 }')
-        isDeleted = true
-      }, 300)
-    },
-  })
-  const { stdout, stderr } = await running.finally(() => clearInterval(step))
-  t.match(stderr, /log: first\n.*not yet.*Waiting for the file to be saved.*log: second Ada\n/s)
-  t.match(stdout, /"raw":2|^$/)
-})
+testHome(
+  'with --watch, reactor dev runs a file with its arguments each time the file is saved',
+  async (t, home) => {
+    const save = (code: string) =>
+      home.write('watched.js', `module.exports = async ({ args }) => { ${code} }`)
+    save('console.log("first"); throw new Error("not yet")')
+    let step: NodeJS.Timeout | undefined
+    let isDeleted = false
+    const running = home.run('reactor dev watched.js --watch --args name=Ada', {
+      interruptAt: 'log: second Ada',
+      watch: (text) => {
+        if (!text.includes('Waiting for') || step !== undefined) return
+        step = setInterval(() => {
+          if (!isDeleted) rmSync(join(home.place, 'watched.js'))
+          else save('console.log("second", args.name); return { raw: 2 }')
+          isDeleted = true
+        }, 300)
+      },
+    })
+    const { stdout, stderr } = await running.finally(() => clearInterval(step))
+    t.match(stderr, /log: first\n.*not yet.*Waiting for the file to be saved.*log: second Ada\n/s)
+    t.match(stdout, /"raw":2|^$/)
+  },
+)
 
 testHome(
   'text from hostile files and file names is printed escaped, and --watch refuses a pipe',

@@ -92,7 +92,7 @@ testHome(
   },
 )
 
-testHome('a check links the subpaths that the code requires', async (t, home) => {
+testHome('reactor check links the paths below packages that the code requires', async (t, home) => {
   const files = { 'index.js': '', 'sub.js': 'exports.b = 8' }
   const project = createProject(t, { plain: { files } })
   const manifest = join(project, 'package.json')
@@ -107,48 +107,51 @@ testHome('a check links the subpaths that the code requires', async (t, home) =>
   t.same(await check('plain/none'), ['plain ok', 'plain/none wrong', 'r.js ok'])
 })
 
-testHome('a check links what the code requires, and loads the code with it', async (t, home) => {
-  const project = createProject(t, { plain: 'exports.a = 7', patching: 'Array.prototype.map = () => 1' })
-  const check = async (code: string) => {
-    home.write('r.js', code)
-    const manifest = join(project, 'package.json')
-    const { code: exit, stdout } = await home.run([
-      'reactor',
-      'check',
-      'r.js',
-      '--package-json',
-      manifest,
-      '-o',
-      'json',
-    ])
-    return { exit, rows: JSON.parse(stdout) as unknown }
-  }
-  t.match(await check(`require('crypto'); require('node:util'); ${CODE}`), {
-    exit: 0,
-    rows: [
-      { package: 'plain', version: '1.2.3', state: 'ok' },
-      { package: 'r.js', state: 'ok' },
-    ],
-  })
-  t.match(await check(CODE.replace('plain', 'missing')), {
-    exit: 1,
-    rows: [
-      { package: 'missing', state: 'wrong', reason: /does not name it/ },
-      { package: 'r.js', state: 'ok' },
-    ],
-  })
-  t.match(await check(CODE.replace('plain', 'patching')), {
-    exit: 1,
-    rows: [
-      { package: 'patching', state: 'ok' },
-      { package: 'r.js', state: 'wrong', reason: /Cannot/ },
-    ],
-  })
-  t.match(await check('let x = ;'), {
-    exit: 1,
-    rows: [{ package: 'r.js', state: 'wrong', reason: /line 1/ }],
-  })
-})
+testHome(
+  'reactor check links the packages that the code requires, and loads the code with these packages',
+  async (t, home) => {
+    const project = createProject(t, { plain: 'exports.a = 7', patching: 'Array.prototype.map = () => 1' })
+    const check = async (code: string) => {
+      home.write('r.js', code)
+      const manifest = join(project, 'package.json')
+      const { code: exit, stdout } = await home.run([
+        'reactor',
+        'check',
+        'r.js',
+        '--package-json',
+        manifest,
+        '-o',
+        'json',
+      ])
+      return { exit, rows: JSON.parse(stdout) as unknown }
+    }
+    t.match(await check(`require('crypto'); require('node:util'); ${CODE}`), {
+      exit: 0,
+      rows: [
+        { package: 'plain', version: '1.2.3', state: 'ok' },
+        { package: 'r.js', state: 'ok' },
+      ],
+    })
+    t.match(await check(CODE.replace('plain', 'missing')), {
+      exit: 1,
+      rows: [
+        { package: 'missing', state: 'wrong', reason: /does not name it/ },
+        { package: 'r.js', state: 'ok' },
+      ],
+    })
+    t.match(await check(CODE.replace('plain', 'patching')), {
+      exit: 1,
+      rows: [
+        { package: 'patching', state: 'ok' },
+        { package: 'r.js', state: 'wrong', reason: /Cannot/ },
+      ],
+    })
+    t.match(await check('let x = ;'), {
+      exit: 1,
+      rows: [{ package: 'r.js', state: 'wrong', reason: /line 1/ }],
+    })
+  },
+)
 
 testHome('an ephemeral server links the packages of several projects', async (t, home) => {
   const [first, second] = [

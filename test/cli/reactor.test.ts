@@ -52,7 +52,7 @@ testVault('code that cannot run is stored with a warning', async (t, home) => {
 })
 
 testVault(
-  'code is stored and the command succeeds even if the warning cannot be written to standard error',
+  'reactor code is stored and the command succeeds even if the warning cannot be written to standard error',
   async (t, home) => {
     const run = await home.run('reactor create --name r --code 1', { stderrFailure: 'ENOSPC' })
     t.equal(run.code, 0)
@@ -60,7 +60,7 @@ testVault(
   },
 )
 
-testHome('the check ends even if the code never finishes loading', async (t, home) => {
+testHome('reactor check ends even if the code never finishes loading', async (t, home) => {
   home.write('endless.js', 'for (;;) {}')
   t.match(await home.run('formula check endless.js'), {
     code: 8,

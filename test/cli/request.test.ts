@@ -46,19 +46,26 @@ testVault(
   },
 )
 
-testVault('every source that cannot be read is refused, and the error names it', async (t, home) => {
-  home.write('list.json', '[1]')
-  for (const [line, stdin, message] of [
-    ['--file none.json', '', '--file (none.json) does not exist.'],
-    ['--file list.json', '', 'list.json must contain one JSON object.'],
-    ['--type token --data @none', '', '--data (none) does not exist.'],
-    ['--file - --data -', CARD, 'Standard input was given to --data and --file. Give one of them as a file.'],
-    ['--quiet', '[5]', 'standard input must contain one JSON object.\n'],
-    ['--type token', 'my diary', 'To store the text itself, give --data -.\n'],
-  ] as const)
-    t.match(await home.run(`token create ${line}`, { stdin }), { code: 2, stdout: /^$/, stderr: message })
-  t.equal((await home.json('token list')).pagination.total_items, 0)
-})
+testVault(
+  'if the source of a value cannot be read, the command is refused, and the error names the source',
+  async (t, home) => {
+    home.write('list.json', '[1]')
+    for (const [line, stdin, message] of [
+      ['--file none.json', '', '--file (none.json) does not exist.'],
+      ['--file list.json', '', 'list.json must contain one JSON object.'],
+      ['--type token --data @none', '', '--data (none) does not exist.'],
+      [
+        '--file - --data -',
+        CARD,
+        'Standard input was given to --data and --file. Give one of them as a file.',
+      ],
+      ['--quiet', '[5]', 'standard input must contain one JSON object.\n'],
+      ['--type token', 'my diary', 'To store the text itself, give --data -.\n'],
+    ] as const)
+      t.match(await home.run(`token create ${line}`, { stdin }), { code: 2, stdout: /^$/, stderr: message })
+    t.equal((await home.json('token list')).pagination.total_items, 0)
+  },
+)
 
 testVault('invalid JSON from any source is refused with its line and column', async (t, home) => {
   const deep = (levels: number) => `${'['.repeat(levels)}1${']'.repeat(levels)}`
@@ -218,7 +225,7 @@ testVault('a boolean flag without a value means true, and --no- means false', as
     t.equal((await home.json([...same, word])).id === first, isFirst, word)
 })
 
-testVault('the answer to a write is masked, and no message offers to reveal it', async (t, home) => {
+testVault('the answer to a write is masked, and no message offers to reveal the data', async (t, home) => {
   await home.createToken({ id: 'one' })
   for (const line of ['token create --type token --data x', 'token update one --data y'])
     t.match(await home.run(`${line} --reveal`), { code: 2, stderr: /Unknown option '--reveal'/ })

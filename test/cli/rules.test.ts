@@ -72,49 +72,55 @@ testVault('a session can be authorized by rules with conditions in the short for
   t.equal((await home.run('token get other', asSession)).code, 4)
 })
 
-testVault('a wrong rule is refused, and the error names the wrong part', async (t, home) => {
-  const refuse = async (rule: string, ...more: string[]) => {
-    const words = ['app', 'create', '--name', 'a', '--type', 'private', '--rule', rule, ...more]
-    const { code, stderr } = await home.run(words)
-    t.equal(code, 2, rule)
-    return stderr
-  }
-  t.equal(
-    await refuse('/pci/ maks token:read'),
-    `error: --rule '/pci/ maks token:read': "maks" is not a transform; did you mean mask?\n`,
-  )
-  t.match(
-    await refuse('id=card-1 mask token:read'),
-    'only rules of sessions have conditions. Give a container',
-  )
-  t.match(
-    await refuse('/pci/ mask reactor:read'),
-    /rules\[0\].permissions\[0\]: may not be held by a private/,
-  )
-  const unquoted = await refuse('/pci/', 'mask', 'token:read', '--no-create-key')
-  t.match(unquoted, `Put the rule between quotes: --rule '/pci/ mask token:read'`)
-  const other = await refuse(CARDS, '--no-create-key', 'more')
-  t.notMatch(other, 'Put the rule')
-})
+testVault(
+  'a wrong access rule is refused, and the error names the wrong part of the rule',
+  async (t, home) => {
+    const refuse = async (rule: string, ...more: string[]) => {
+      const words = ['app', 'create', '--name', 'a', '--type', 'private', '--rule', rule, ...more]
+      const { code, stderr } = await home.run(words)
+      t.equal(code, 2, rule)
+      return stderr
+    }
+    t.equal(
+      await refuse('/pci/ maks token:read'),
+      `error: --rule '/pci/ maks token:read': "maks" is not a transform; did you mean mask?\n`,
+    )
+    t.match(
+      await refuse('id=card-1 mask token:read'),
+      'only rules of sessions have conditions. Give a container',
+    )
+    t.match(
+      await refuse('/pci/ mask reactor:read'),
+      /rules\[0\].permissions\[0\]: may not be held by a private/,
+    )
+    const unquoted = await refuse('/pci/', 'mask', 'token:read', '--no-create-key')
+    t.match(unquoted, `Put the rule between quotes: --rule '/pci/ mask token:read'`)
+    const other = await refuse(CARDS, '--no-create-key', 'more')
+    t.notMatch(other, 'Put the rule')
+  },
+)
 
-testVault('output has rules in the short form, and they can be pasted back', async (t, home) => {
-  const rules = ['/pci/ mask token:read,token:search # help desk', '/ reveal token:create']
-  const words = rules.flatMap((rule) => ['--rule', rule])
-  const made = await home.json(['app', 'create', '--name', 'support', '--type', 'private', ...words])
-  const shown = await home.run('app get support', { columns: 80 })
-  const printed = ['  1: /pci/ mask token:read,token:search # help desk', '  2: / reveal token:create']
-  t.match(shown.stdout, `rules:\n${printed.join('\n')}\n`)
-  const again = printed.flatMap((line) => ['--rule', line])
-  const updated = await home.json(['app', 'update', 'support', '--name', 'support', ...again])
-  t.same(updated.rules, made.rules)
-  const one = await home.run(['app', 'update', 'support', '--name', 'support', '--rule', CARDS], {
-    columns: 80,
-  })
-  t.match(one.stdout, /^rules: +1: \/pci\/ mask token:read$/m)
-  t.match((await home.run('app list --fields rules', { columns: 80 })).stdout, '1: /pci/ mask token:read')
-  t.match(await home.json('app get support'), { rules: [ruleOf('mask', { container: '/pci/' })] })
-  t.match((await home.run('app get support --fields rules.container', { columns: 80 })).stdout, '/pci/')
-})
+testVault(
+  'access rules are printed in the short form, and the printed rules can be pasted back',
+  async (t, home) => {
+    const rules = ['/pci/ mask token:read,token:search # help desk', '/ reveal token:create']
+    const words = rules.flatMap((rule) => ['--rule', rule])
+    const made = await home.json(['app', 'create', '--name', 'support', '--type', 'private', ...words])
+    const shown = await home.run('app get support', { columns: 80 })
+    const printed = ['  1: /pci/ mask token:read,token:search # help desk', '  2: / reveal token:create']
+    t.match(shown.stdout, `rules:\n${printed.join('\n')}\n`)
+    const again = printed.flatMap((line) => ['--rule', line])
+    const updated = await home.json(['app', 'update', 'support', '--name', 'support', ...again])
+    t.same(updated.rules, made.rules)
+    const one = await home.run(['app', 'update', 'support', '--name', 'support', '--rule', CARDS], {
+      columns: 80,
+    })
+    t.match(one.stdout, /^rules: +1: \/pci\/ mask token:read$/m)
+    t.match((await home.run('app list --fields rules', { columns: 80 })).stdout, '1: /pci/ mask token:read')
+    t.match(await home.json('app get support'), { rules: [ruleOf('mask', { container: '/pci/' })] })
+    t.match((await home.run('app get support --fields rules.container', { columns: 80 })).stdout, '/pci/')
+  },
+)
 
 testVault('a table of applications shows the rights of each application', async (t, home) => {
   await home.createApp({ name: 'plain', permissions: ['token:create', 'token:read'] })

@@ -311,7 +311,7 @@ testHome('an interrupt while the command is still loading also ends it', async (
   t.same(readdirSync(home.place), [])
 })
 
-testVault('an interrupt ends a run with exit code 130 and leaves nothing incomplete', async (t, home) => {
+testVault('an interrupt ends a command with exit code 130 and leaves nothing incomplete', async (t, home) => {
   const { code, stderr } = await home.run('token create --type token', { columns: 80, interruptAt: '? data' })
   t.match({ code, stderr }, { code: 130, stderr: /Interrupted\.\n$/ })
   t.notMatch(stderr, 'error:')

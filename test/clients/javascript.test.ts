@@ -165,7 +165,7 @@ async function useThreeDs(t: Test, { served, open }: Setup): Promise<void> {
   await t.rejects(own.threeds.authenticateSession(failing.id, PAYMENT), { status: 424 } as object as Error)
 }
 
-t.test("all calls of today's client are answered", async (t) => {
+t.test("all calls of today's JavaScript client are answered", async (t) => {
   const setup = await start(t, '@basis-theory/basis-theory-js')
   await useCommon(t, setup)
   const manager = await setup.open(setup.served.keys.management)
@@ -183,7 +183,7 @@ t.test("all calls of today's client are answered", async (t) => {
   await finish(t, setup)
 })
 
-t.test('all calls of client 1.79.3 are answered', async (t) => {
+t.test('all calls of the JavaScript client 1.79.3 are answered', async (t) => {
   const setup = await start(t, 'basis-theory-js-1')
   await useCommon(t, setup)
   const own = await setup.open(setup.served.keys.private)

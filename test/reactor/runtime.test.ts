@@ -374,15 +374,18 @@ t.test("replacements of Node's own modules give the same results as Node", async
   for (const [at, text] of ALIKE.entries()) t.equal(found[at], expected[at], text.slice(0, 120))
 })
 
-t.test("the owner's bundles are evaluated in the realm, once for each run", async (t) => {
-  const codeOf = (name: string) => `try { require('${name}') } catch (e) { return e.code }`
-  const unknown = ['../greet', './greet', '@acme/../greet', 'axios']
-  await checkEach(t, [
-    ["return require('greet').greet('you')", "hello you import('x')"],
-    ["return require('@acme/deep').twice", "hello a import('x')"],
-    ["require('@acme/deep').keep.x = 1; return require('@acme/deep').keep.x", 1],
-    ["return require('@acme/deep').keep.x ?? 'gone'", 'gone'],
-    ["try { require('broken') } catch (e) { return e.message }", "Unexpected token ';'"],
-    ...unknown.map((name) => [codeOf(name), 'MODULE_NOT_FOUND'] as const),
-  ])
-})
+t.test(
+  'the bundles that the owner provides are evaluated in the realm of reactor code, once for each run',
+  async (t) => {
+    const codeOf = (name: string) => `try { require('${name}') } catch (e) { return e.code }`
+    const unknown = ['../greet', './greet', '@acme/../greet', 'axios']
+    await checkEach(t, [
+      ["return require('greet').greet('you')", "hello you import('x')"],
+      ["return require('@acme/deep').twice", "hello a import('x')"],
+      ["require('@acme/deep').keep.x = 1; return require('@acme/deep').keep.x", 1],
+      ["return require('@acme/deep').keep.x ?? 'gone'", 'gone'],
+      ["try { require('broken') } catch (e) { return e.message }", "Unexpected token ';'"],
+      ...unknown.map((name) => [codeOf(name), 'MODULE_NOT_FOUND'] as const),
+    ])
+  },
+)

@@ -99,7 +99,7 @@ const createApp = (app: App, permissions: string[], more = {}) =>
 const pause = (ms = 20) => new Promise((resolve) => setTimeout(resolve, ms))
 
 t.test(
-  "a GET takes one round trip, and is refused after another server has removed the key's right to it",
+  'a GET request takes one round trip, and is refused after another server has removed the right of its key',
   async (t) => {
     const { one, two } = await openVaults(t, 2)
     await ask(one, 'token create', token('kept'))

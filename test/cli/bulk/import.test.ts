@@ -87,7 +87,7 @@ const RESUME = ['token', 'import', 'rows.ndjson', '--resume', 'state']
 const stateOf = (home: Home) => readFileSync(join(home.place, 'state'), 'utf8')
 
 testVault(
-  'a run that was killed between commit and results continues and creates no row twice',
+  'an import that was killed between commit and results continues and creates no row twice',
   async (t, home) => {
     home.write('rows.ndjson', lines(250))
     await home.json(RESUME)
@@ -123,7 +123,7 @@ testVault(
   },
 )
 
-testVault('a run can be resumed only with the same vault, tenant, options and files', async (t, home) => {
+testVault('an import can be resumed only with the same vault, tenant, options and files', async (t, home) => {
   const far = await connect(t)
   const { private: key, management } = far.vault.keys
   for (const { write } of [home, far.home]) write('rows.ndjson', lines(3))
@@ -261,7 +261,7 @@ testVault('no row is imported twice if the end of the --resume file is lost', as
   t.equal(await far.all(), 1500)
 })
 
-testVault('a run continues after its refused row was corrected', async (t, home) => {
+testVault('an import run continues after its refused row was corrected', async (t, home) => {
   home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}`)
   t.equal((await home.run(RESUME)).code, 2)
   t.equal((await home.run(RESUME)).code, 2)
@@ -271,20 +271,17 @@ testVault('a run continues after its refused row was corrected', async (t, home)
   t.equal(await total(home), 3)
 })
 
-testVault(
-  'a run that continues still fails because of the rows that its earlier runs refused',
-  async (t, home) => {
-    home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}`)
-    const words = [...RESUME, '--continue-on-error']
-    t.match(await home.run(words), { code: 2, stderr: /^error: Rows refused: 1; the first is line 2: / })
-    const earlier = /^error: Rows refused: 1, 1 of them in earlier runs; the first is line 2: /
-    t.match(await home.run(words), { code: 2, stdout: /"resumed_after":3,"created":0/, stderr: earlier })
-    home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}${line(null)}${line('e')}`)
-    const both = /^error: Rows refused: 2, 1 of them in earlier runs; the first is line 2: /
-    t.match(await home.run(words), { code: 2, stdout: /"created":1,.*"refused":1/, stderr: both })
-    t.equal(await total(home), 3)
-  },
-)
+testVault('an import that is resumed fails if its earlier runs have refused rows', async (t, home) => {
+  home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}`)
+  const words = [...RESUME, '--continue-on-error']
+  t.match(await home.run(words), { code: 2, stderr: /^error: Rows refused: 1; the first is line 2: / })
+  const earlier = /^error: Rows refused: 1, 1 of them in earlier runs; the first is line 2: /
+  t.match(await home.run(words), { code: 2, stdout: /"resumed_after":3,"created":0/, stderr: earlier })
+  home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}${line(null)}${line('e')}`)
+  const both = /^error: Rows refused: 2, 1 of them in earlier runs; the first is line 2: /
+  t.match(await home.run(words), { code: 2, stdout: /"created":1,.*"refused":1/, stderr: both })
+  t.equal(await total(home), 3)
+})
 
 testVault(
   'if a command has done its change but cannot remove its lock, it prints a warning',
@@ -306,16 +303,19 @@ testVault(
   },
 )
 
-testVault('an interrupt ends a run between two batches and says how to continue', async (t, home) => {
-  home.write('rows.ndjson', lines(8000))
-  const options = { columns: 80, interruptAt: '250', env: { COFFER_OUTPUT: 'json' } }
-  const { code, stderr } = await home.run(RESUME, options)
-  t.equal(code, 130)
-  t.match(stderr, /Stopping…[\s\S]*Interrupted after 250 rows\. Run the same command to continue\./)
-  t.match(stderr, /█.* %/, 'a progress bar is shown')
-  t.match(await home.json(RESUME), { resumed_after: 250, created: 7750 })
-  t.equal(await total(home), 8000)
-})
+testVault(
+  'an interrupt ends an import between two batches, and a message says how to continue',
+  async (t, home) => {
+    home.write('rows.ndjson', lines(8000))
+    const options = { columns: 80, interruptAt: '250', env: { COFFER_OUTPUT: 'json' } }
+    const { code, stderr } = await home.run(RESUME, options)
+    t.equal(code, 130)
+    t.match(stderr, /Stopping…[\s\S]*Interrupted after 250 rows\. Run the same command to continue\./)
+    t.match(stderr, /█.* %/, 'a progress bar is shown')
+    t.match(await home.json(RESUME), { resumed_after: 250, created: 7750 })
+    t.equal(await total(home), 8000)
+  },
+)
 
 t.test(
   'if an import is interrupted while a server handles a batch, the message says that the server may have imported the batch',
