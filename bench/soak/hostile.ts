@@ -23,8 +23,8 @@ interface Attack {
 }
 
 /**
- * A function that prepares an attack. It returns a function that carries out the attack while the test watches
- * `/healthz`.
+ * A function that prepares an attack. The function returns another function, which carries out the attack while the
+ * test watches `/healthz`.
  */
 type Prepare = (attack: Attack) => Promise<() => Promise<string>>
 

@@ -81,7 +81,7 @@ async function open(t: Test) {
   return { ...vault, ...calls, own, port, key, heard, connections, faults, lines, servedPort: running.port }
 }
 
-/** Like `once(stream, 'close')`, but also resolves after an error. */
+/** Resolves when the stream has closed, and also after an error of the stream. */
 const closed = (stream: { once(event: 'close', listener: () => void): unknown }) =>
   new Promise<void>((resolve) => stream.once('close', resolve))
 

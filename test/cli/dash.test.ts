@@ -22,7 +22,7 @@ async function isRefused(home: Home, words: readonly string[], message: string):
   return code === 2 && stderr.includes(message) && readdirSync(home.place).length === 0
 }
 
-t.test('every flag that takes a file refuses -, unless it can read standard input', async (t) => {
+t.test('every flag that takes a file refuses -, unless the flag can read standard input', async (t) => {
   const home = createHome(t)
   let count = 0
   for (const [words, command] of listLeaves(listCommands(registry), []))

@@ -19,7 +19,7 @@ export interface Run {
   fetch?: Fetch
   /** If `columns` is given, all three streams are a terminal of this width. By default, the three streams are pipes. */
   columns?: number
-  /** The keys that the person types, in order. Each answer is typed after its question is drawn. */
+  /** The keys that the person types, in order. Each answer is typed after its question is displayed. */
   answers?: readonly Answer[]
   /** Sends an interrupt after this text was printed. */
   interruptAt?: string
@@ -91,7 +91,7 @@ export async function runProcess(
 const createKeyboard = (isTTY = true) =>
   Object.assign(new PassThrough(), { isTTY, setRawMode: () => undefined })
 
-/** For each question, types the keys of its answer after the question is drawn. */
+/** For each question, types the keys of its answer after the question is displayed. */
 export function answerInTurn(input: Readable, answers: readonly Answer[]): (text: string) => void {
   const left = [...answers]
   let drawn = ''
@@ -101,7 +101,7 @@ export function answerInTurn(input: Readable, answers: readonly Answer[]): (text
     if (question === undefined || !drawn.includes(question)) return
     left.shift()
     drawn = ''
-    // The program reads keys only after the question is drawn.
+    // The program reads keys only after the question is displayed.
     setImmediate(() => (input as PassThrough).write(keys))
   }
 }

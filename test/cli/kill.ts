@@ -30,11 +30,14 @@ const LONGER_MS = 100
 /** Number of additional rounds for each kind of process that ended before its kill in every earlier round. */
 const MORE_ROUNDS = 80
 const COMMANDS_AT_ONCE = 3
-/** Number of values in one call of `token tokenize`. This many tokens make rekey slow. */
+/** Number of values in one call of `token tokenize`. A vault with this many tokens makes `vault rekey` slow. */
 const FILLED = 1000
 const UNAVAILABLE = 9
 
-/** Kills processes for `limitMs` milliseconds, and longer until each kind was killed once. Then checks the vault. */
+/**
+ * Kills processes for `limitMs` milliseconds, and longer until each kind was killed once. In the end, the function
+ * checks the vault.
+ */
 export async function killCommands(limitMs: number): Promise<CommandKills> {
   const deadline = Date.now() + limitMs
   const machine = await createMachine()

@@ -145,7 +145,7 @@ t.test(
 )
 
 t.test('the measured width of a text is its width in a terminal', async (t) => {
-  // These widths are the columns by which such a text moves the cursor of tmux 3.3a.
+  // Each width is the number of columns by which the texts move the cursor of tmux 3.3a.
   for (const [width, texts] of [
     [1, 'é e\u0301 ① ☎ …'],
     [2, 'ｱｲ 🎉 🫠 🇩🇪'],

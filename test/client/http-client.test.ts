@@ -160,7 +160,7 @@ t.test('a response that does not match the API is refused, and the error says wh
 t.test('the wait for a response has a time limit, and an interrupt ends the wait', async (t) => {
   const fetch: Fetch = (_, { signal }) =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-  // A pending abort signal does not keep the process running. This timer keeps it running.
+  // A pending abort signal does not keep the process running. This timer keeps the process of the test running.
   const alive = setTimeout(() => {}, 10_000)
   t.teardown(() => clearTimeout(alive))
   const slow = clientOf([], { fetch, timeoutMs: 20 })

@@ -1,4 +1,4 @@
-/** Each kind of fault, as a client sees it. */
+/** Tests of each kind of fault, as a client sees the fault. */
 import { STATUS_CODES } from 'node:http'
 import t from 'tap'
 import { startServer } from '../../src/index.js'

@@ -89,7 +89,7 @@ t.test('an event whose server was killed is delivered after the restart with the
 })
 
 t.test(
-  'a server prints one notice for a host that is not allowed, and a command that allows it sends all events',
+  'a server prints one notice for a host that is not allowed, and a command that allows the host sends all events',
   async (t) => {
     const { receiver, run, server } = await openHooked(t, 'token.created')
     for (let count = 0; count < 3; count++) await server.ask('POST /tokens', { type: 'token', data: 'x' })

@@ -64,7 +64,7 @@ const ofSession: fc.Arbitrary<Granted> = fc
   .map(([some, more, permissions]) => ({ rules: [...some, ...more] as Rule[], permissions }))
 const tokens = fc.array(fc.tuple(fc.constantFrom('card', 'note'), containers), { minLength: 1, maxLength: 8 })
 
-/** The reference implementation of the decision on access. It decides for one container after another. */
+/** The reference implementation of the decision on access. The reference decides for one container after another. */
 function decide(
   grants: Granted,
   permission: Permission,

@@ -476,7 +476,7 @@ t.test('every operation is documented and requires the documented permissions', 
 })
 
 /**
- * These operations are not logged. For example, `tenant delete` is not logged, because it deletes the log of the
+ * The operations that are not logged. For example, `tenant delete` is not logged, because it deletes the log of the
  * tenant.
  */
 const UNLOGGED = [

@@ -116,7 +116,7 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
   const result = answer.body === '' ? undefined : json === undefined ? answer.body : (json as Json)
   if (typeof result === 'object' && result?.proxy_error !== undefined)
     return { status: answer.status, body: result.proxy_error }
-  // This removes the headers that every response has.
+  // The headers that every response has are left out.
   const passed = Object.entries(answer.headers).filter(
     ([name]) => !/^(?:svc-trace-id|access-control-.*)$/.test(name),
   )

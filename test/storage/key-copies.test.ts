@@ -1,6 +1,6 @@
 /**
- * Tests of the second copy of the rows with keys. It survives the loss of any table, is up to date after a crash, and
- * contains no removed row.
+ * Tests of the second copy of the rows with keys. The copy survives the loss of any table, is up to date after a crash,
+ * and contains no removed row.
  */
 import t from 'tap'
 import { KINDS } from '../../src/domain/records/records.js'

@@ -1,7 +1,7 @@
 /**
- * A child process of the kill test. The process repeatedly opens the vault, works, and closes the vault. It prints each
- * change before the change begins, and again when the change is acknowledged. Its arguments are a directory, a name,
- * and `write` or `read`.
+ * A child process of the kill test. The process repeatedly opens the vault, works, and closes the vault. The process
+ * prints each change before the change begins, and again when the change is acknowledged. The arguments of the process
+ * are a directory, a name, and `write` or `read`.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { writeSync } from 'node:fs'

@@ -27,8 +27,8 @@ async function findPort(): Promise<number> {
 }
 
 /**
- * Starts a server. It tries several ports, because another process may take a free port before the server listens on
- * it.
+ * Starts a server. The function tries several ports, because another process may take a free port before the server
+ * listens on it.
  */
 async function start(left = 5): Promise<{ server: OwnServer; port: number }> {
   const port = await findPort()

@@ -251,34 +251,37 @@ t.test('if a unit of work puts a row while it reads the id of the row, the row i
   t.equal(await textOf(one, 1), 1)
 })
 
-t.test('if several units search for a row, find nothing and put it, exactly one row is stored', async (t) => {
-  const { one, two, beforePages } = await openEngines(t, 2)
-  const findOrPut = (id: number, isFirst: boolean) => async (writer: EngineWriter) => {
-    if (!isFirst) await writer.get(KIND, 1, idOf(200))
-    if ((await writer.find({ ...search(77), page: 1 })).total === 0)
-      await writer.put(draft(id, { keys: [77] }))
-  }
-  for (const isFirst of [true, false])
-    for (let round = 0; round < 3; round++) {
-      const works = [1, 2, 3, 4].map((id) => findOrPut(100 + id, isFirst))
-      await Promise.all(works.map((work, index) => (index % 2 ? one : two).write(work)))
-      const found = await one.read((reader) => reader.seek(search(77)))
-      t.equal(found.length, 1)
-      await two.write((writer) => writer.remove(KIND, 1, found[0]!.id))
+t.test(
+  'if several units search for a row, find nothing and put the row, exactly one row is stored',
+  async (t) => {
+    const { one, two, beforePages } = await openEngines(t, 2)
+    const findOrPut = (id: number, isFirst: boolean) => async (writer: EngineWriter) => {
+      if (!isFirst) await writer.get(KIND, 1, idOf(200))
+      if ((await writer.find({ ...search(77), page: 1 })).total === 0)
+        await writer.put(draft(id, { keys: [77] }))
     }
-  await two.write(put(77))
-  beforePages.push(() => two.write((writer) => writer.remove(KIND, 1, idOf(77))))
-  await one.write(async (writer) => {
-    if ((await writer.find({ ...search(77), page: 1 })).total > 0) return
+    for (const isFirst of [true, false])
+      for (let round = 0; round < 3; round++) {
+        const works = [1, 2, 3, 4].map((id) => findOrPut(100 + id, isFirst))
+        await Promise.all(works.map((work, index) => (index % 2 ? one : two).write(work)))
+        const found = await one.read((reader) => reader.seek(search(77)))
+        t.equal(found.length, 1)
+        await two.write((writer) => writer.remove(KIND, 1, found[0]!.id))
+      }
     await two.write(put(77))
-    await writer.put(draft(78, { keys: [77] }))
-  })
-  t.equal(
-    (await one.read((reader) => reader.seek(search(77)))).length,
-    1,
-    'exactly one row is stored even if a row is removed before the page is read',
-  )
-})
+    beforePages.push(() => two.write((writer) => writer.remove(KIND, 1, idOf(77))))
+    await one.write(async (writer) => {
+      if ((await writer.find({ ...search(77), page: 1 })).total > 0) return
+      await two.write(put(77))
+      await writer.put(draft(78, { keys: [77] }))
+    })
+    t.equal(
+      (await one.read((reader) => reader.seek(search(77)))).length,
+      1,
+      'exactly one row is stored even if a row is removed before the page is read',
+    )
+  },
+)
 
 t.test('a unit that removes a parent sees a child that another unit adds meanwhile', async (t) => {
   for (const written of [[], [50]]) {

@@ -222,71 +222,68 @@ t.test(
   },
 )
 
-t.test(
-  'a container set is not removed if a token on another server gets it during the removal',
-  async (t) => {
-    const clock = { now: Date.now() }
-    const { one, two } = await openVaults(t, 2, () => clock.now)
-    const rule = { priority: 1, container: '/x/', transform: 'mask', permissions: ['token:read'] }
-    const app = await createApp(two, [], { rules: [rule] })
-    const SET = { id: '["/x/y/"]', containers: ['/x/y/'] }
-    const stored = () => two.store.read((reader) => reader.get('containers', 1, SET.id))
-    const create = async (id: string) => {
-      t.match(await ask(two, 'token create', { id, type: 'token', data: id, containers: ['/x/y/'] }), { id })
-    }
-    const remove = (id: string) => ask(two, 'token delete', { id })
-    /**
-     * Examines the container sets on the first server. The second server runs `meanwhile` before the unit of the first
-     * server commits.
-     */
-    const examine = async (meanwhile?: () => Promise<void>) => {
-      let other = meanwhile
-      const write: typeof one.store.write = (work, durability) =>
-        one.store.write(async (writer) => {
-          const result = await work(writer)
-          const act = other
-          other = undefined
-          await act?.()
-          return result
-        }, durability)
-      await new ContainerSets({ ...one.store, write }).examineAll()
-      t.equal(other, undefined, 'the removal changes a set')
-    }
-    const listed = async () => {
-      const { data, pagination } = await ask(two, 'token list', {}, app.key)
-      return [data.map(({ id }: { id: string }) => id), pagination.total_items]
-    }
+t.test('a container set is not removed if a token on another server gets the set meanwhile', async (t) => {
+  const clock = { now: Date.now() }
+  const { one, two } = await openVaults(t, 2, () => clock.now)
+  const rule = { priority: 1, container: '/x/', transform: 'mask', permissions: ['token:read'] }
+  const app = await createApp(two, [], { rules: [rule] })
+  const SET = { id: '["/x/y/"]', containers: ['/x/y/'] }
+  const stored = () => two.store.read((reader) => reader.get('containers', 1, SET.id))
+  const create = async (id: string) => {
+    t.match(await ask(two, 'token create', { id, type: 'token', data: id, containers: ['/x/y/'] }), { id })
+  }
+  const remove = (id: string) => ask(two, 'token delete', { id })
+  /**
+   * Examines the container sets on the first server. The second server runs `meanwhile` before the unit of the first
+   * server commits.
+   */
+  const examine = async (meanwhile?: () => Promise<void>) => {
+    let other = meanwhile
+    const write: typeof one.store.write = (work, durability) =>
+      one.store.write(async (writer) => {
+        const result = await work(writer)
+        const act = other
+        other = undefined
+        await act?.()
+        return result
+      }, durability)
+    await new ContainerSets({ ...one.store, write }).examineAll()
+    t.equal(other, undefined, 'the removal changes a set')
+  }
+  const listed = async () => {
+    const { data, pagination } = await ask(two, 'token list', {}, app.key)
+    return [data.map(({ id }: { id: string }) => id), pagination.total_items]
+  }
 
-    await create('first')
-    await remove('first')
-    await examine(() => create('second'))
-    t.match(
-      await stored(),
-      { unused_since: clock.now },
-      'the set is marked as unused, because both servers examined it at the same time',
-    )
-    clock.now += 3 * 60_000
-    await examine()
-    t.strictSame(await stored(), SET, 'the mark is removed, because a token has the set')
-    t.strictSame(await listed(), [['second'], 1])
+  await create('first')
+  await remove('first')
+  await examine(() => create('second'))
+  t.match(
+    await stored(),
+    { unused_since: clock.now },
+    'the set is marked as unused, because both servers examined it at the same time',
+  )
+  clock.now += 3 * 60_000
+  await examine()
+  t.strictSame(await stored(), SET, 'the mark is removed, because a token has the set')
+  t.strictSame(await listed(), [['second'], 1])
 
-    await remove('second')
-    await examine()
-    t.match(await stored(), { unused_since: clock.now })
-    clock.now += 3 * 60_000
-    await examine(() => create('third'))
-    t.strictSame(await stored(), SET, 'a new token removes the mark')
-    t.strictSame(await listed(), [['third'], 1])
+  await remove('second')
+  await examine()
+  t.match(await stored(), { unused_since: clock.now })
+  clock.now += 3 * 60_000
+  await examine(() => create('third'))
+  t.strictSame(await stored(), SET, 'a new token removes the mark')
+  t.strictSame(await listed(), [['third'], 1])
 
-    await remove('third')
-    await examine()
-    clock.now += 3 * 60_000
-    await examine()
-    t.equal(await stored(), undefined, 'the set is removed if nothing else changes it')
-    await create('fourth')
-    t.strictSame(await listed(), [['fourth'], 1])
-  },
-)
+  await remove('third')
+  await examine()
+  clock.now += 3 * 60_000
+  await examine()
+  t.equal(await stored(), undefined, 'the set is removed if nothing else changes it')
+  await create('fourth')
+  t.strictSame(await listed(), [['fourth'], 1])
+})
 
 t.test('a tenant that is deleted while other servers write to it leaves no rows', async (t) => {
   const { apps, sql } = await openVaults(t, 3)
@@ -621,7 +618,7 @@ t.test(
       [ofBoth, true],
     ]) {
       await sql('update coffer_rows set sealed = $2, rev = $3 where id = $1', id, sealed, rev)
-      // This makes the servers read their cached records again.
+      // This statement makes the servers read their cached records again.
       await sql('update coffer_state set changes = changes + 1')
       t.equal(await isWhole(), expected)
     }
@@ -791,7 +788,7 @@ t.test(
 
 /**
  * Ways in which a database becomes unreachable or stops answering. Each function starts the fault and returns a
- * function that ends it.
+ * function that ends the fault.
  */
 const AWAY: Record<string, (proxy: CuttingProxy, own: OwnServer) => Promise<() => unknown>> = {
   'was killed': async (_, own) => {
@@ -851,7 +848,7 @@ for (const [cause, begin] of Object.entries(AWAY))
 
 /**
  * Ways in which a database answers reads but stores no log record. Each function starts the fault and returns a
- * function that ends it.
+ * function that ends the fault.
  */
 const UNWRITABLE: Record<string, { why: RegExp; begin(address: string): Promise<() => Promise<unknown>> }> = {
   'the database is read-only': {

@@ -251,8 +251,9 @@ interface Tools {
 }
 
 /**
- * Makes a vault whose log has 503 records: 15 blocks and a tail. Then calls `tamper`, which changes the vault as an
- * attacker without the key of the log chain can. In the end, the function verifies the log and returns the result.
+ * Makes a vault whose log has 503 records: 15 blocks and a tail. The function then calls `tamper`, which changes the
+ * vault as an attacker without the key of the log chain can. In the end, the function verifies the log and returns the
+ * result.
  */
 async function verifyAfter(tamper: (tools: Tools) => Promise<void>) {
   const vault: LogVault = await openInMemory()
@@ -427,8 +428,8 @@ t.test(
     let waits: (() => Promise<void>) | undefined
     const vault = await openInMemory(1, (engine) => {
       const read = engine.read.bind(engine)
-      // This engine works like a store of several servers: a reader sees the rows of the moment when the reader started,
-      // and waits for each answer.
+      // This engine works like a store of several servers: a reader sees the rows of the moment when the reader
+      // started, and waits for each answer.
       engine.read = async (work) => {
         if (waits === undefined) return read(work)
         const past = engine.fork(await engine.save(), vault.clock, () => true)

@@ -12,8 +12,8 @@ const HANGING = {
 /** The time limit of a run. A run also waits at most this long for a child process. */
 const TIME_LIMIT_SECONDS = 30
 /**
- * The longest accepted duration of an honest run. It is far below the time limit, because an honest run never waits for
- * a run that hangs.
+ * The longest accepted duration of an honest run. This limit is far below the time limit of a run, because an honest
+ * run never waits for a run that hangs.
  */
 const MAX_HONEST_MS = 5_000
 const RUNS = 25

@@ -1,4 +1,4 @@
-/** Each published test card over HTTP: from the token to the final result. */
+/** Tests each published test card over HTTP, from the token to the final result. */
 import t from 'tap'
 import { call, createBackend, openShop } from '../../http/threeds-shop.js'
 import { THREEDS_CARDS } from '../../support/published-cards.js'
