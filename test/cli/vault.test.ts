@@ -116,6 +116,7 @@ t.test('starter applications are created on request, one of each type, with vali
         'apple-pay:create',
         'apple-pay:session',
         'google-pay:create',
+        'documents:create',
       ])
   }
 })

@@ -167,7 +167,6 @@ const ANSWERS: Record<string, string> = {
 const NEVER = {
   Token: 'enrichments network_token aliases authentication',
   TokenExtras: 'tsp_details',
-  TokenIntentExtras: 'tsp_details',
   CardDetails: 'issuer segment product additional',
   CardDetailsResponse: 'segment binRange additional',
   CardIssuerDetails: 'name',

@@ -481,8 +481,7 @@ t.test('every operation is documented and requires the documented permissions', 
  */
 const UNLOGGED = [
   ...['app key list', 'app list', 'app permissions', 'app template get', 'app template list', 'app whoami'],
-  ...['app key list', 'app list', 'app permissions', 'app whoami', 'apple-pay domain list'],
-  ...['enrich card', 'formula list'],
+  ...['apple-pay domain list', 'enrich card', 'formula list'],
   ...['invite list', 'key list', 'log entity-types', 'log list', 'member list', 'member roles', 'proxy list'],
   ...['reactor list', 'reactor logs', 'reactor result', 'session authorize', 'session create'],
   ...[

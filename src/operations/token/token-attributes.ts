@@ -1,7 +1,7 @@
 import { stricterTransform, type Transform } from '../../domain/access/permissions.js'
 import { FUNDINGS } from '../../domain/enrichment/card-enrichment.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { ENTITY_TYPES, type EntityType } from '../../domain/records/log-record.js'
+import type { EntityType } from '../../domain/records/log-record.js'
 import type { IntentRecord, TokenRecord } from '../../domain/records/records.js'
 import { binLength, brandOf, CARD_BRANDS } from '../../domain/token/card-number.js'
 import { isScaRequired } from '../../domain/token/test-cards.js'
@@ -18,11 +18,18 @@ export const UPDATED = { operation: 'update', message: 'Token updated' } as cons
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
 export const readDeclaration = { isExplainable: true, plaintext: 'masked', log: READ } as const
 
+/** The records besides tokens and token intents whose data expressions use: their names in messages, by entity type. */
+const USED_NAMES = {
+  network_token: 'Network token',
+  google_pay: 'Google Pay',
+  apple_pay: 'Apple Pay',
+} as const satisfies Partial<Record<EntityType, string>>
+
 /**
  * A record whose data is used as the data of a token. `entity`: the entity type in the log, if the record is neither a
  * token nor a token intent.
  */
-export type UsedRecord = TokenRecord & { entity?: EntityType | undefined }
+export type UsedRecord = TokenRecord & { entity?: keyof typeof USED_NAMES | undefined }
 type Named = Pick<UsedRecord, 'is_intent' | 'entity'>
 
 /** A record to which an expression refers, and how it is shown. */
@@ -43,13 +50,8 @@ export function entityTypeOf({ type, is_intent, entity }: Named & Pick<UsedRecor
 
 /** For a record that is no token, the message names the record instead of "Token". */
 export function messageAbout({ is_intent, entity }: Named, message: string): string {
-  if (entity !== undefined) return message.replace('Token', spaceWords(ENTITY_TYPES[entity]))
+  if (entity !== undefined) return message.replace('Token', USED_NAMES[entity])
   return is_intent ? message.replace('Token', 'Token intent') : message
-}
-
-/** `GooglePay` becomes `Google Pay`. */
-function spaceWords(name: string): string {
-  return name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, ' ')
 }
 
 export const tokenId = { type: 'string', refersTo: 'token', description: 'The id of the token.' } as const

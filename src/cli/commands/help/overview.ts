@@ -3,19 +3,18 @@ import { fold, indent } from '../../output/display.js'
 
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
-  Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
-  Cards: ['3ds', 'enrich', 'updater', 'network-token', 'google-pay', 'apple-pay', 'document'],
+  Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'document', 'log', 'scan'],
+  Cards: ['3ds', 'enrich', 'updater', 'network-token', 'google-pay', 'apple-pay'],
   Access: ['app', 'access', 'session', 'tenant'],
   People: ['member', 'invite'],
   Testing: ['control', 'seed', 'pull', 'conform', 'openapi'],
-  Vault: ['vault'],
-  Config: ['config', 'profile'],
+  Vault: ['vault', 'config', 'profile'],
 }
 /** In each of these groups, all nouns share one line. The line says what the nouns have in common. */
 const SHARED: Readonly<Record<string, string>> = {
-  Cards: 'card services, files',
+  Cards: 'services',
   People: 'members of your tenant, and invitations',
-  Config: 'settings of the vault, and named sets of them',
+  Vault: 'maintenance, settings, and named sets of flags',
 }
 const [GROUP_COLUMNS, NAME_COLUMNS] = [8, 12]
 const MIN_SUMMARY = 20
