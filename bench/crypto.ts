@@ -15,7 +15,7 @@ const [rounds = '15', bytes = '1024'] = process.argv.slice(2)
 const random = createRandom()
 const key = randomBytes(KEY_BYTES)
 const plain = randomBytes(Number(bytes))
-/** This is the usual length of a name that is digested for a look-up. */
+/** A name that is digested for a look-up usually has this length. */
 const name = randomBytes(48)
 const associated = randomBytes(24)
 

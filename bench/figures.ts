@@ -38,7 +38,7 @@ export async function timeCpu(runs: number, work: () => unknown): Promise<number
   const before = process.cpuUsage()
   for (let run = 0; run < runs; run++) {
     const result = work()
-    // Only a promise is awaited, because awaiting another value would add to the measured time.
+    // Only a promise is awaited, because `await` on another value would add to the measured time.
     if (result instanceof Promise) await result
   }
   const { user, system } = process.cpuUsage(before)

@@ -40,7 +40,7 @@ export interface Ready {
   /** A key that sees masked data. The masking key exists if the benchmark reads tokens with both keys. */
   maskingKey?: string | undefined
   ids: string[]
-  /** The folder in which a peer keeps its files. */
+  /** The folder in which the peer keeps its files. */
   place?: string
 }
 

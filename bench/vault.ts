@@ -73,8 +73,8 @@ async function measureOpening(vaults: ReadonlyMap<number, FilledVault>): Promise
 }
 
 /**
- * Reads as a server does, with keys in memory and warm caches. The floors read an equal number of kilobytes from one
- * file.
+ * Reads tokens as a server does, with keys in memory and warm caches. The floors read an equal number of kilobytes from
+ * one file.
  */
 async function measureReading(
   vaults: ReadonlyMap<number, FilledVault>,

@@ -7,8 +7,8 @@ const root = new URL('../../', import.meta.url).pathname
 const source = join(root, 'src')
 
 /**
- * For each folder, the other folders that it may import. Every folder may also import its own files and LEAVES. An
- * entry that names a single file is a port of the folder.
+ * For each folder, the list of other folders that the folder may import. Every folder may also import its own files and
+ * LEAVES. An entry that names a single file is a port of the folder.
  */
 const ARROWS: Record<string, string> = {
   domain: '',
@@ -51,7 +51,7 @@ const FIXTURES: Record<string, string[]> = {
   '../fixtures/enrichment.json': ['domain/enrichment/published.ts'],
 }
 
-/** For each package, the files that may import it. */
+/** For each package, the files that may import the package. */
 const IMPORTERS: Record<string, string[]> = {
   yaml: ['cli/input/yaml.ts'],
   commander: ['cli/program.ts', 'cli/command-tree.ts'],
@@ -215,7 +215,8 @@ t.test('the pure folders import no code with side effects', async (t) => {
 })
 
 t.test('only bin uses the global process', async (t) => {
-  // A parameter with the name `process` hides the global variable. Files with this parameter receive a ProcessLike.
+  // A parameter with the name `process` hides the global variable. Files with a parameter `process` receive a
+  // ProcessLike.
   const global = /from 'node:process'|globalThis\.process|\bprocess\.[a-z]/
   for (const file of files) {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))

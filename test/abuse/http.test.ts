@@ -203,7 +203,7 @@ t.test('clients that disconnect after an upgrade request do not end the server',
   await expectProblem(t, [405, 'a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'])
 })
 
-t.test('no line of the log contains a key, a query, an id or a body', async (t) => {
+t.test('no line of the server log contains a key, a query, an id or a body', async (t) => {
   const text = JSON.stringify(entries)
   t.ok(entries.length > 50)
   const noRoute = entries.map(({ method, route, status }) => `${method} ${route} ${status}`)

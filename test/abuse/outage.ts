@@ -50,7 +50,7 @@ class Load {
   reads = 0
   /** Number of requests without a response. */
   dropped = 0
-  /** Wrong responses before the signal. */
+  /** Descriptions of the wrong responses before the signal. */
   readonly wrong: string[] = []
   /** Time of the signal, as returned by `performance.now()`. */
   signalledAt = Number.POSITIVE_INFINITY

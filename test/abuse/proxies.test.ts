@@ -172,11 +172,11 @@ t.test('a body of 100 MB passes through a proxy without being held in memory', a
     if (bytes < 1024 * 1024) await new Promise((resolve) => setTimeout(resolve, 20))
   }
   t.equal(bytes, size)
-  // The operating system buffers several MiB on each of the two connections.
+  // The operating system itself buffers several MiB on each of the two connections of the proxy.
   t.ok(most < 48 * 1024 * 1024, `at most ${Math.round(most / 1024 / 1024)} MiB were in transit`)
 })
 
-t.test('redirects are not followed, and a proxy never calls its own server', async (t) => {
+t.test('a proxy does not follow a redirect and never calls the server on which it runs', async (t) => {
   const { call, answer, servedPort, heard, own, key } = await open(t)
   answer(
     (socket) => void socket.end(`HTTP/1.1 302 Found\r\nlocation: ${own}/tokens\r\ncontent-length: 0\r\n\r\n`),

@@ -98,7 +98,7 @@ t.test('if one byte of a new vault is damaged, nearly everything is copied', asy
 })
 
 t.test(
-  'the readable part of damaged tables is copied, and required records that are missing are created',
+  'the readable part of damaged tables is copied, and missing records that a vault requires are created',
   async (t) => {
     const bench = await createBench(t, true)
     const { vault, after, home, key } = bench

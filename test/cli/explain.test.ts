@@ -1,5 +1,6 @@
 /**
- * `--explain` shows which rule decides and what the answer would be. A command with `--explain` performs no operation.
+ * A command with `--explain` shows which rule decides and what the answer of the command would be. A command with
+ * `--explain` performs no operation.
  */
 import t, { type Test } from 'tap'
 import type { Explanation } from '../../src/framework/caller/explain.js'

@@ -15,7 +15,7 @@ export interface Run {
   clock?: () => number
   /** The version of Node. */
   version?: string
-  /** The server that `--url` reaches. By default, requests go through real sockets. */
+  /** The fake server that receives the requests of `--url`. By default, requests go through real sockets. */
   fetch?: Fetch
   /** If `columns` is given, all three streams are a terminal of this width. By default, the three streams are pipes. */
   columns?: number

@@ -34,7 +34,7 @@ function filtersOf({ name, input, positionals }: RegisteredOperation): Filter[] 
 
 testVault('every filter with known values refuses all other values', async (t, home) => {
   await home.createToken({ id: 'parent' })
-  // Some operations are a second form of a command, and a flag of the command selects them. The test skips these
+  // Some operations are a second form of a command, and a flag of the command selects this form. The test skips these
   // operations.
   const isCommand = ({ cli }: RegisteredOperation) => cli?.form === undefined && !cli?.isInternal
   const filters = registry.operations.filter(isCommand).flatMap(filtersOf)

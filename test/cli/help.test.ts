@@ -7,7 +7,7 @@ import { runProcess } from './fake-process.js'
 
 const TOPICS = ['flags', 'access-rules', 'search', 'expressions', 'test-cards', 'exit-codes', 'environment']
 const TERMINAL_COMMANDS = ['init', 'serve', 'mcp', 'doctor', 'completion', 'scan', 'profile']
-/** No line of help is wrapped at this width. */
+/** A terminal so wide that no line of help is wrapped. */
 const UNWRAPPED = 400
 /**
  * Matches a command, JSON, a rule or an expression. People paste these lines, so each line must stay on one line of the
@@ -43,7 +43,7 @@ function findLong(text: string, columns: number): string[] {
 
 for (const columns of [40, 60, 80])
   t.test(`no word of help is broken at ${columns} columns`, async (t) => {
-    // Help of a verb contains paths of HTTP requests, and these need more than 40 columns.
+    // The help of a verb contains paths of HTTP requests, and these paths need more than 40 columns.
     const all = columns < 60 ? screens : [...screens, ...verbs]
     for (const words of all) {
       const about = `coffer ${words.join(' ')}`

@@ -47,7 +47,7 @@ t.test('standard input is read once, and if two flags need it, the error names b
   await t.rejects(input.readDescriptor(0, '--passphrase-fd'), { code: 'usage', message: /--passphrase-fd/ })
 })
 
-t.test('an input that is too large is refused before all of it is read', async (t) => {
+t.test('an input that is too large is refused before the command has read all of it', async (t) => {
   const cwd = t.testdir({ fits: 'x'.repeat(VALUE_LIMIT_BYTES), large: 'x'.repeat(VALUE_LIMIT_BYTES + 1) })
   const input = open({ cwd })
   t.equal((await input.readValue('@fits', '--data')).length, VALUE_LIMIT_BYTES)

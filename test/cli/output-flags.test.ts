@@ -40,8 +40,8 @@ const COMMANDS: readonly Command[] = [
 ]
 
 /**
- * Runs a command that must be refused. The folder has no vault, so a command that is not refused fails with another
- * code or creates a file.
+ * Runs a command and asserts that the command is refused. The folder has no vault, so a command that is not refused
+ * fails with another code or creates a file.
  */
 async function refuse(t: Test, home: Home, words: readonly string[], message: RegExp): Promise<void> {
   const { code, stdout, stderr } = await home.run([...words, '--yes'])

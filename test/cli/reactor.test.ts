@@ -39,7 +39,7 @@ testVault('code that cannot run is stored with a warning', async (t, home) => {
   ] as const)
     t.match(await home.run(line), expected, line)
   t.match(await home.json('reactor get r'), { code: bad })
-  // The check does not run the code.
+  // `reactor check` does not run the code.
   home.write('endless.js', 'module.exports = () => 1\nfor (;;) {}')
   t.match(await home.run('reactor create --name endless --code @endless.js'), { code: 0, stderr: '' })
   for (const line of [

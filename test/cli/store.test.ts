@@ -1,4 +1,4 @@
-/** Tests that the command line can use vaults in a PostgreSQL store. */
+/** Tests of the command line with vaults in a PostgreSQL store. */
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'

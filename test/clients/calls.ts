@@ -1,4 +1,4 @@
-/** Finds the calls that a client has, by reflection, and records which calls were answered. */
+/** Finds all calls of a client by reflection, and records which calls were answered. */
 import type { Test } from 'tap'
 
 // biome-ignore lint/suspicious/noExplicitAny: a client is inspected without its types.

@@ -388,7 +388,7 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   t.strictSame(unanswered.sort(), UNREADABLE, 'each other call was answered')
 })
 
-/** Repeats the request for a result, because it gets 404 until the run has ended. */
+/** Repeats the request for a result, because the server answers with 404 until the run has ended. */
 async function poll<T>(ask: () => Promise<T>, tries = 100): Promise<T> {
   return ask().catch(async (error: { statusCode?: number }) => {
     if (tries === 0 || error.statusCode !== 404) throw error

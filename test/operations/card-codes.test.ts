@@ -189,7 +189,7 @@ t.test(
   },
 )
 
-t.test('one sweep erases the codes of many cards', async (t) => {
+t.test('one sweep can erase the card codes of many cards', async (t) => {
   const vault = await openTestVault()
   const payload = Array.from({ length: 450 }, () => withCode('123'))
   await vault.ask('token tokenize', { payload })
@@ -201,7 +201,7 @@ t.test('one sweep erases the codes of many cards', async (t) => {
       t.strictSame(data, { number: NUMBER })
 })
 
-t.test('the result of react-async contains cards without their codes', async (t) => {
+t.test('the result of react-async contains cards without their card codes', async (t) => {
   const { app, ask } = await openTestVault()
   t.teardown(() => app.close())
   const token = { id: 'made', ...withCode('123'), mask: { code: '{{ data.cvc }}' } }

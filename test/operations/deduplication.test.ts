@@ -87,8 +87,9 @@ t.test(
         const made = await ask(vault, key)
         t.not(made.id, 'original', `${way} by ${who}: with the setting the answer does not reveal the token`)
         t.notOk(isDuplicate(made))
-        // If the caller may read the token of its first request, its second request must get this token as a duplicate.
-        // A caller that may not read the token must get a new token, because a duplicate would reveal the first token.
+        // If the caller may read the token that the first request created, the second request must get this token as a
+        // duplicate. A caller that may not read the token must get a new token, because a duplicate would reveal the
+        // first token.
         const again = await ask(vault, key)
         t.equal(isDuplicate(again), who !== 'page', `${way} by ${who}: a token of the caller is a duplicate`)
         if (who !== 'page') t.equal(again.id, made.id)

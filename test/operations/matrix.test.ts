@@ -42,7 +42,7 @@ import {
 
 const TYPES: ApplicationType[] = ['public', 'private', 'management']
 
-// ---------------------------------------------------------------- callers
+// Section: the callers that send the requests.
 
 /** An API key and its rights. A holder without `permissions` has an invalid key. */
 interface Holder {
@@ -120,7 +120,7 @@ function mayCall(route: string, { permissions = [], type }: Holder): boolean {
   return held.length >= least && type === (ONLY_FOR[route] ?? type) && type !== 'session, not authorized'
 }
 
-// ---------------------------------------------------------------- two tenants with the same ids, data and names
+// Section: two tenants whose records have the same ids, data and names.
 
 interface Side {
   name: string
@@ -274,7 +274,7 @@ async function describe({ ask }: TestVault, { name: tenant }: Side): Promise<str
   return JSON.stringify(seen)
 }
 
-// ---------------------------------------------------------------- the rows
+// Section: the requests, one row for each request.
 
 /**
  * The status of each fault. If a request has several faults, the response has the status of the fault that is first in
@@ -319,7 +319,7 @@ const unreadableIn = ({ endpoint }: RoutedOperation) => (endpoint.path.endsWith(
 const isRouted = (definition: RegisteredOperation): definition is RoutedOperation =>
   definition.endpoint !== undefined && !isControl(definition)
 
-/** Whether the type of application may hold the permissions that the operation needs. */
+/** Returns whether an application of the type may have the permissions that the operation needs. */
 function mayPerform(type: ApplicationType, { permissions, isAnyEnough }: RoutedOperation['access']): boolean {
   const held = permissionsOf(type)
   const isHeld = (permission: Permission) => held.includes(permission)
@@ -461,7 +461,7 @@ async function ask({ vault, handler }: World, definition: RegisteredOperation, {
   )
 }
 
-// ---------------------------------------------------------------- the tests
+// Section: the tests.
 
 t.test('every operation is documented and requires the documented permissions', async (t) => {
   for (const { route, access } of registry.routed) {

@@ -48,7 +48,7 @@ const LARGE_LISTS: [string, Record<string, unknown>][] = [
 ]
 
 t.test(
-  'a page that exceeds the limit in UTF-8 is refused and not logged, and a smaller page is sent',
+  'a page whose UTF-8 exceeds the limit is refused and not logged, and a smaller page is sent',
   async (t) => {
     t.equal(LOCAL_LIMITS.maxBytes, 16 * MIB, 'the default limit')
     for (const [name, input] of LARGE_LISTS) {

@@ -35,7 +35,7 @@ export interface Interface {
   close(): Promise<void>
 }
 
-/** The time of the clock in ms since the epoch. The steps of the cases change this time. */
+/** The time of the clock in ms since the epoch. The steps of a case can change the time of this clock. */
 export interface MovableClock {
   now: number
 }

@@ -24,7 +24,7 @@ import { digest, engineKeys, testHeader } from './powers.js'
 
 t.setTimeout(500_000)
 
-/** The texts of a vault by name. A log record has the name `log <number>`. */
+/** The texts of all rows of a vault, by the name of the row. A log record has the name `log <number>`. */
 type Contents = Map<string, string>
 
 interface Act {
@@ -332,7 +332,7 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
   await again.close()
 }
 
-// ---------------------------------------------------------------- single operations
+// Section: single operations on a disk that stops or fails.
 
 /** Lets the disk stop or fail at each step of `work`, and starts each time with a new copy of `vault`. */
 async function atEachStep(

@@ -163,7 +163,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
   })
 }
 
-// ---------------------------------------------------------------- the model
+// Section: the model, a plain list of rows that the engine is compared with.
 
 type Condition =
   | { key: number }

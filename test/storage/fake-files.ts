@@ -35,9 +35,9 @@ const SECTOR = 512
 
 export class FakeFiles implements Files {
   readonly user = 1000
-  /** Number of steps until now. Each change of the disk and each sync is one step. */
+  /** Number of steps that the disk has performed. Each change of the disk and each sync is one step. */
   steps = 0
-  /** Number of reads until now. */
+  /** Number of reads that the disk has performed. */
   reads = 0
   fault: Fault | undefined
   /** The action that the fault interrupted, if there was one. */
@@ -45,8 +45,8 @@ export class FakeFiles implements Files {
   #directories = new Map<string, Directory>([['/', emptyDirectory()]])
   readonly #open = new Map<number, { path: string; file: File }>()
   /**
-   * Errors of concurrent syncs that are not reported yet. The system reports each error to every open descriptor of
-   * the file.
+   * Errors of concurrent syncs that the disk has not reported yet. The system reports each error to every open
+   * descriptor of the file.
    */
   readonly #owed = new Map<File, unknown>()
   #next = 3

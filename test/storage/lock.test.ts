@@ -1,6 +1,6 @@
 /**
- * Tests of the lock of a vault. The lock has one owner. If the owner has ended, another process takes over the lock
- * without a race. A process waits for the lock only a limited time.
+ * Tests of the lock of a vault. At any time, the lock has at most one owner. If the owner has ended, another process
+ * takes over the lock without a race. A process waits for the lock only a limited time.
  */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
@@ -15,7 +15,10 @@ import {
 import { FakeFiles } from './fake-files.js'
 import { repeatableRandom } from './powers.js'
 
-/** Parses running processes, such as `10a 11b`: the pid 10 with the start time `a`, and the pid 11 with the start time `b`. */
+/**
+ * Parses running processes, such as `10a 11b`: the pid 10 with the start time `a`, and the pid 11 with the start time
+ * `b`.
+ */
 const processes = (text: string) =>
   new Map(text.split(' ').map((each) => [Number.parseInt(each, 10), each.replace(/^\d+/, '')]))
 

@@ -57,7 +57,7 @@ async function openVaults(t: Test, count: number) {
     try {
       return (await pool.query({ text, values })).rows
     } catch (error) {
-      // The background work of the server changed the same rows at the same time, so the change is tried again.
+      // Background work of the server changed the same rows at the same time, so the test tries the change again.
       if (!(error instanceof Collision) || left === 0) throw error
       return run(text, values, left - 1)
     }

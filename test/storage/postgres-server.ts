@@ -199,7 +199,7 @@ async function createStandby(
   await client.connect()
   try {
     await client.query("select pg_backup_start('standby', true)")
-    // `cp` fails if a file is removed during the copy. The standby does not need that file.
+    // `cp` fails if a file is removed during the copy. The standby server does not need the removed file.
     await run('cp', ['-a', data, target]).catch(() => undefined)
     const { rows } = await client.query('select labelfile from pg_backup_stop(false)')
     for (const [name, text] of [

@@ -10,7 +10,7 @@ import type { Header } from '../../src/storage/vault-file.js'
 
 await sodium.ready
 
-/** Bytes that look random but are the same in every run: BLAKE2b of a counter and `seed`. */
+/** Returns bytes that look random but are the same in every run: BLAKE2b of a counter and `seed`. */
 export function repeatableRandom(seed = 'random'): RandomSource {
   let counter = 0
   return {

@@ -32,7 +32,7 @@ const act = fc.record({
   /** Units of work that run at the same time share a frame of the log. */
   units: fc.array(unit, { maxLength: 3 }),
   after: fc.constantFrom('nothing', 'nothing', 'compact', 'reopen'),
-  /** The disk fails after this number of steps. If the units of work take fewer steps, the disk does not fail. */
+  /** The disk fails after this number of its steps. If the units of work take fewer steps, the disk does not fail. */
   faultIn: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
 })
 

@@ -1,7 +1,7 @@
 /**
- * Idempotency keys on a disk that stops at every step, with torn writes or power cuts. After a restart, the client
- * sends the same request again. The repeated request must create the token or return the first token. The repeated
- * request never creates a second token.
+ * Idempotency keys on a disk that stops at every step, with torn writes or power cuts. After a restart of the server,
+ * the client sends the same request again. The repeated request must create the token or return the first token. The
+ * repeated request never creates a second token.
  */
 import t from 'tap'
 import { createKeyring } from '../../src/crypto/keyring.js'

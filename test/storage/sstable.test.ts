@@ -1,6 +1,6 @@
 /**
- * Tables of awkward sizes and the cost of reading them: rows, postings and ids at block borders, the number of blocks
- * that a look-up reads, and the memory of the cache.
+ * Tests of tables with unusual sizes: rows, postings and ids at block borders, the blocks that a look-up reads, and the
+ * memory of the cache.
  */
 import t, { type Test } from 'tap'
 import { BoundedMap } from '../../src/bounded-map.js'
@@ -36,8 +36,8 @@ const keyOf = (name: string) => digest(`key ${name}`, 8)
 const idOf = (number: number) => digest(`id ${number}`, 16)
 
 /**
- * Row `number` has a key for each of its divisors: every row has the key `all`, every second row the key `2`, and every third
- * row the key `3`. Each row also has a unique key.
+ * Row `number` has a key for each of its divisors: every row has the key `all`, every second row the key `2`, and every
+ * third row the key `3`. Each row also has a unique key.
  */
 function rowOf(number: number): Row {
   const keys = [

@@ -1,6 +1,6 @@
 /**
- * The stored state of the clock survives flushes, reopening and crashes. A running server also detects a jump of its
- * clock.
+ * The stored state of the clock survives flushes, crashes and a new opening of the vault. A running server also detects
+ * a jump of its clock.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

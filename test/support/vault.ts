@@ -1,4 +1,4 @@
-/** Vaults for tests: their places and their keys. */
+/** Vaults for tests, with their locations and keys. */
 import type { Clock } from '../../src/crypto/ports.js'
 import { resultOf } from '../../src/framework/outcome.js'
 import type { App } from '../../src/vault/app.js'

@@ -11,8 +11,8 @@ export interface Attack {
   name: string
   code: string
   /**
-   * The accepted ends. An attack has several accepted ends if the speed of the machine decides which limit is reached
-   * first.
+   * The ends of the attack that the test accepts. An attack has several accepted ends if the speed of the machine
+   * decides which limit is reached first.
    */
   ends: readonly End[]
 }
@@ -132,7 +132,8 @@ const devouring = [
 
 const flooding = [
   ...rows(
-    // This attack prints many short lines. On a busy machine it can reach the time limit before the limit of the log.
+    // This attack prints many short lines. On a busy machine, this attack can reach the time limit before the limit of
+    // the log.
     ['log', 'time'],
     [
       'for (;;) console.log("x".repeat(1000))',
@@ -266,7 +267,7 @@ const escaping = rows(
 const reaching = rows(
   ['contained'],
   [
-    // In some versions of Node, a decoder kept its native handle in a property. The constructor of the handle, called
+    // In some versions of Node, a decoder kept its native handle in a property. The constructor of this handle, called
     // without a receiver, returned the global object.
     ...of(
       'utf-16be gbk utf-8',

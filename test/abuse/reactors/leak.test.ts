@@ -33,7 +33,7 @@ const ENDINGS: Record<string, string> = {
 
 t.test('after a run, its plaintext is in no output, file, core dump or directory', async (t) => {
   const home = await createVaultHome(t)
-  // The test uses a directory of its own for temporary files, because other tests use the usual directory at the same
+  // The test uses a separate directory for temporary files, because other tests use the usual directory at the same
   // time.
   const { TMPDIR } = process.env
   process.env.TMPDIR = join(home.place, 'temporary')

@@ -73,7 +73,7 @@ const run = (pool: ReactorRuntime, reactor: string, code: string, client: Client
   pool.run({ tenant: 1, reactor, code, args: {}, configuration: {}, client })
 
 t.test(
-  'the limits of time and of memory outside the heap apply to the code and not to its wrapper',
+  'the limits of time, and of memory outside the heap, apply to reactor code and not to the program around it',
   options,
   async (t) => {
     const limits = { ...DEFAULT_LIMITS, timeMs: 1_000, memoryMiB: 64 }

@@ -1,5 +1,5 @@
 /**
- * Attacks on the key of a run, and attacks with another key on the server that runs the code. The key of a run is
+ * Attacks with the key of a run, and with other API keys, on the server that runs the code. The key of a run is
  * accepted only in requests that the same run sends to its own server.
  */
 import { createServer, type ServerResponse } from 'node:http'

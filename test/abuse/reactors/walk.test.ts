@@ -18,7 +18,7 @@ const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'gbk', 'shift_jis', 'euc-kr'
 
 /**
  * Expressions that produce objects which the walk does not reach by calls with random arguments. Each expression is
- * evaluated in its own walk.
+ * evaluated in a separate walk.
  */
 const SEEDS = [
   'globalThis, this, require, module, exports, req, arguments, async () => {}, function* () {}, async function* () {}',
@@ -164,7 +164,7 @@ const SEEDS = [
   ),
 ]
 
-/** Each expression gets the module as `m`. */
+/** Each expression gets the module under the name `m`. */
 function instances(module: string, ...expressions: string[]): string[] {
   return expressions.map((each) => `((m) => ${each})(require(${JSON.stringify(module)}))`)
 }

@@ -224,15 +224,15 @@ export async function walk(
       const isNameless = /^function \(\) \{/.test(text)
       if (isNative && !(language.has(value) && nativeTexts.has(text)) && !isNameless)
         complain(`a native function that is not the language's (${text.slice(0, 60)})`, path)
-      // Functions that were created from a text have the name `anonymous`.
+      // A function that was created from a text has the name `anonymous`.
       if (!isNative && !/^(?:async )?function\*? anonymous\(/.test(text) && !isOurText(text))
         complain('a function that is not ours', path)
       return
     }
     const prototype = Object.getPrototypeOf(value)
     const made = prototype?.constructor
-    // Classes that were evaluated in the compartment, and their instances, may have any properties, because no later run
-    // gets them.
+    // Later runs do not get classes that the compartment has evaluated, so these classes and their instances may have
+    // any properties.
     const its = Object.getOwnPropertyDescriptor(value, 'constructor')?.value
     if ([made, its].some((each) => typeof each === 'function' && isOfRun(textOf(each)))) return
     const symbols = Object.getOwnPropertySymbols(value).filter(
@@ -343,7 +343,7 @@ export async function walk(
     // not known.
     const isOurs = !language.has(work)
     for (const args of argumentLists(isOurs)) {
-      // Calls the function without a receiver.
+      // This call passes no receiver to the function.
       settle(() => work(...args), `${path}()`)
       for (const self of receivers(holder, isOurs)) settle(() => Reflect.apply(work, self, args), `${path}()`)
       settle(() => new work(...args), `new ${path}`)
@@ -357,7 +357,7 @@ export async function walk(
         const property = Object.getOwnPropertyDescriptor(level, key)
         if (property === undefined) continue
         const way = `${path}.${String(key)}`
-        // Calls inherited getters with the object as the receiver.
+        // This calls an inherited getter with the object as the receiver.
         if (level === value)
           for (const each of [property.value, property.get, property.set]) take(each, way, value)
         if (property.get !== undefined) settle(() => Reflect.apply(property.get!, value, []), way)

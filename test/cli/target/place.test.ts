@@ -1,4 +1,4 @@
-/** How a command finds the vault that it uses. */
+/** Tests how a command finds the vault that it uses. */
 import { cpSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { testVault } from '../home.js'
