@@ -450,8 +450,8 @@ t.test('requests for areas that are not emulated are counted, without the ids in
     `GET /agentic/${id}?a=SECRET`,
     `GET /agentic/${id.replace('0', '1')}/`,
     'DELETE /agentic/SECRET-1',
-    `GET /tenants/${id}/merchants/SECRET`,
-    'POST /apple-pay/a/b/c/d/e/f/g/h/i/j',
+    `POST /tenants/${id}/merchants/SECRET/services`,
+    'POST /connections/a/b/c/d/e/f/g/h/i/j',
     `POST /connections/jobs/${'secret'.repeat(20)}`,
   ]
   for (const line of lines) t.equal((await ask(line, { 'svc-api-key': keys.private })).status, 501, line)
@@ -464,8 +464,8 @@ t.test('requests for areas that are not emulated are counted, without the ids in
     [
       'GET /agentic/{} 2',
       'DELETE /agentic/{} 1',
-      'GET /tenants/{}/merchants/{} 1',
-      'POST /apple-pay/a/b/c/d/e/f/… 1',
+      'POST /tenants/{}/merchants/{}/services 1',
+      'POST /connections/a/b/c/d/e/f/… 1',
       'POST /connections/jobs/{} 1',
     ],
   )
