@@ -25,7 +25,7 @@ import { authenticate } from '../framework/caller/authenticate.js'
 import { type Caller, CallerCache, noRevealCaller, ownerCaller } from '../framework/caller/caller.js'
 import { type Explained, explain as explainOperation } from '../framework/caller/explain.js'
 import { ContainerSets } from '../framework/container-sets.js'
-import type { RunKey } from '../framework/context.js'
+import type { RequestOrigin, RunKey } from '../framework/context.js'
 import type { Host } from '../framework/host.js'
 import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
@@ -404,8 +404,15 @@ async function answerRequest<Name extends string>(
       ? await authenticate(app, as.key)
       : await (definition.access.owner === 'vault' ? findVaultOwner(app, as) : app.owner(as))
   const caller = isNoReveal ? noRevealCaller(known) : known
-  const outcome = await perform(app, caller, definition, input, app.createUuid(), { idempotencyKey })
+  const origin = originOf(app.attachedServer())
+  const outcome = await perform(app, caller, definition, input, app.createUuid(), { idempotencyKey, origin })
   return outcome as Outcome<ResultOf<Name>>
+}
+
+/** The origin of requests without a socket, so that addresses in answers name the port of the server. */
+function originOf(server: AttachedServer): RequestOrigin | undefined {
+  const base = server.addressFor(undefined)
+  return base === NO_SERVER ? undefined : { base, accept: undefined }
 }
 
 /** Returns the owner as a caller in the chosen tenant, or else in the oldest tenant, or else without a tenant. */
