@@ -76,7 +76,10 @@ function instant(fields: readonly unknown[], eastMinutes?: number): number | und
 
 const UNIT_MS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** Parses a duration such as `90s`, `15m`, `72h`, `30d` or `2w`, and returns ms. Undefined for any other text. */
+/**
+ * Parses a duration such as `90s`, `15m`, `72h`, `30d` or `2w`, and returns ms. Returns undefined for a text that is
+ * not a duration.
+ */
 export function parseDuration(text: string): number | undefined {
   const [, digits, unit = ''] = /^([1-9]\d{0,5})([smhdw])$/.exec(text) ?? []
   return digits === undefined ? undefined : Number(digits) * UNIT_MS[unit]!

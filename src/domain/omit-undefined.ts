@@ -1,4 +1,4 @@
-/** `T` with every part optional at any depth. An element of an array that is missing is undefined. */
+/** `T` with every part optional at any depth. A missing element of an array is undefined. */
 export type Lenient<T> = T extends readonly (infer E)[]
   ? readonly (Lenient<E> | undefined)[]
   : T extends object

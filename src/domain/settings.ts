@@ -5,7 +5,7 @@ import { suggestName } from './text/nearest.js'
 interface SettingEntry<T> {
   description: string
   /**
-   * The value of the setting while nobody has set it. If `default` is absent, the setting then has no value.
+   * The value of the setting while nobody has set it. Without `default`, a setting that nobody has set has no value.
    */
   default?: T
   /** Hides the secret in the value. A setting with a secret cannot be given as an argument of a command. */

@@ -1,7 +1,7 @@
 import type { PropertyErrors } from '../../errors.js'
 import { addError } from '../property-errors.js'
 
-/** These two limits bound the number of index fields of a token. */
+/** `MAX_CONTAINERS` and `MAX_PATHS` limit the number of index fields of a token. */
 const MAX_CONTAINERS = 20
 const MAX_PATHS = 100
 const MAX_CONTAINER_LENGTH = 400

@@ -4,7 +4,10 @@ const privateHolders = ['private'] as const
 const managementHolders = ['management'] as const
 const EVERYBODY = ['public', 'private', 'management'] as const
 
-/** Permissions of areas that this server does not emulate. Applications may have them, but they grant nothing. */
+/**
+ * Permissions of areas that this server does not emulate. Applications may have these permissions, but the
+ * permissions grant nothing.
+ */
 const WITHOUT_EFFECT = {
   'connections:apple-pay': ['invoke', 'manage'],
   'connections:google-pay': ['invoke'],

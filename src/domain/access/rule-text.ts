@@ -77,8 +77,8 @@ function escapeUnits(character: string): string {
 }
 
 /**
- * Parses one rule from each line. A line with several containers makes several rules. A rule without a number
- * gets the next number. The numbers continue after the last number of `before`.
+ * Parses one rule from each line. A line with several containers makes several rules. A rule without a number gets
+ * the next number. The numbers continue after the number of the last rule in `before`.
  * @throws CofferError `usage`
  */
 export function parseRules(text: string, before: readonly unknown[] = []): WrittenRule[] {

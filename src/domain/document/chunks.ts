@@ -11,7 +11,7 @@ export interface Chunk {
 
 /**
  * Divides bytes into chunks of {@link CHUNK_BYTES}. Only the last chunk may be smaller, and only the last chunk of an
- * empty source is empty. The next iteration overwrites the bytes of the chunk before.
+ * empty source is empty. The next iteration overwrites the bytes of the previous chunk.
  */
 export async function* splitIntoChunks(source: AsyncIterable<Uint8Array>): AsyncGenerator<Chunk> {
   const held = new Uint8Array(CHUNK_BYTES)

@@ -15,8 +15,8 @@ export interface EncryptedMember {
 }
 
 /**
- * Reads a single member, or several members by their names. Clients use the first shape for one token, and the second
- * shape for several tokens. Returns undefined if the text has neither shape.
+ * Parses the header. Its JSON is one member for one token, or an object that contains several members by name, for
+ * several tokens. Returns undefined if the JSON has neither of these two shapes.
  */
 export function readEncryptedHeader(
   text: string,

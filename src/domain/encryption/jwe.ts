@@ -23,7 +23,10 @@ export const NOT_DECRYPTED =
 
 export type Jwe = NonNullable<ReturnType<typeof readJwe>>
 
-/** Returns undefined if `text` is no JWE of this kind. `kid` is undefined if the header names no key. */
+/**
+ * Returns undefined if `text` is no compact JWE with ECDH-ES over X25519 and A256GCM. `kid` is undefined if the
+ * header names no key.
+ */
 export function readJwe(text: unknown) {
   if (typeof text !== 'string' || text.length > MAX_CHARACTERS) return undefined
   const [, protectedHeader = '', nonce = '', ciphertext = '', tag = ''] = COMPACT.exec(text) ?? []
@@ -74,8 +77,8 @@ function parse(bytes: Uint8Array, maxValues: number): unknown {
 }
 
 /**
- * Decodes base64url without padding (RFC 7515, 2). The function accepts exactly one text for each sequence of
- * bytes. It returns undefined for any other text.
+ * Decodes base64url without padding (RFC 7515, 2). The function accepts exactly one text for each sequence of bytes.
+ * The function returns undefined for any other text.
  */
 function decode(text: unknown): Uint8Array | undefined {
   if (typeof text !== 'string') return undefined

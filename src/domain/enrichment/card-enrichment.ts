@@ -1,7 +1,7 @@
 export const FUNDINGS = ['credit', 'debit', 'prepaid'] as const
 
 /**
- * The details that a card network has about a card. They are stored with the token or token intent when the
+ * The details that a card network has about a card. These details are stored with the token or token intent when the
  * card number is written.
  */
 export interface CardEnrichment {

@@ -1,4 +1,7 @@
-/** The published test data of enrichment. Loaded only when it is used, because every command about tokens would load it otherwise. */
+/**
+ * The published test data of enrichment. This module is imported dynamically, so that commands about tokens do not
+ * always load the test data.
+ */
 import published from '../../../fixtures/enrichment.json' with { type: 'json' }
 import { brandNameOf } from '../token/brand-names.js'
 import { isScaRequired } from '../token/test-cards.js'

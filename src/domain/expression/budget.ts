@@ -1,6 +1,6 @@
 /**
- * Limits the work of requests. The unit is a step of about 10 ns. The code counts steps and does not measure
- * time, so that equal requests have equal outcomes.
+ * Limits the work of requests. Work is counted in steps of about 10 ns. Steps are counted instead of measured time,
+ * so that equal requests have equal outcomes.
  */
 import { CofferError } from '../../errors.js'
 
@@ -39,9 +39,9 @@ export class Turns {
   }
 
   /**
-   * Waits for a turn. Callers continue in the order of their calls. If the turn has steps left, the next
-   * caller continues immediately. Otherwise newer requests would use the remaining steps, and would overtake
-   * all waiting callers.
+   * Waits for a turn. Callers continue in the order of their calls. If the turn has steps left, the next waiting
+   * caller continues immediately. Without this rule, newer requests would use the remaining steps and overtake the
+   * waiting callers.
    */
   next(): Promise<void> {
     this.#last = this.#last.then(async () => {

@@ -17,7 +17,7 @@ export interface CallTools {
   readonly jsonPath: JsonPath | undefined
   readonly budget: Budget
   /**
-   * Whether a literal in the output up to the end of this call is a decimal such as `7.0`. If so,
+   * Whether a literal in the output up to the end of this call is a decimal such as `7.0`. After a decimal literal,
    * `divided_by` does not round down.
    */
   readonly isDecimal: boolean
@@ -28,8 +28,8 @@ export interface FilterRule {
   readonly most: number
   readonly onlyIn?: 'id'
   /**
-   * The names of the filters of which one must follow this filter. The empty name means that no filter
-   * follows.
+   * The next filter must have one of these names. The empty name in this list means that the filter may be the last
+   * one.
    */
   readonly followers?: readonly string[]
   /**

@@ -1,6 +1,6 @@
 /**
- * JSONPath (RFC 9535) without `match` and `search`. These two use regular expressions, which can take
- * unlimited time.
+ * JSONPath (RFC 9535) without `match` and `search`. `match` and `search` are left out, because they use regular
+ * expressions, which can take unlimited time.
  */
 import { CofferError, validationError } from '../../errors.js'
 import type { Budget } from './budget.js'

@@ -216,7 +216,9 @@ function asBytes(value: unknown): Buffer {
 
 const QUOTED = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/g
 
-/** Null if the path selects nothing. A path with recursive descent (`..`) throws instead. */
+/**
+ * If the path selects nothing, the function returns undefined, or throws if the path has a recursive descent (`..`).
+ */
 function selectJson(value: unknown, [path]: readonly unknown[], { jsonPath, budget }: CallTools): unknown {
   if (typeof path !== 'string') refuse('json takes a JSONPath such as "$.address.city"')
   const found = jsonPath!(path, value, budget)

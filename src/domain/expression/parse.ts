@@ -57,8 +57,8 @@ export interface Output {
  */
 const MAX_OUTPUT_LENGTH = 2000
 /**
- * In UTF-16 units. The limit is enough for the longest id (400 characters of two units each) with white space
- * around it.
+ * The maximum length of a reference to a token, in UTF-16 units. The longest id has 400 characters of two units each,
+ * and may have white space around it.
  */
 const MAX_REFERENCE_LENGTH = 1000
 const MAX_TRANSFORM_REFERENCE_LENGTH = 200

@@ -1,4 +1,7 @@
-/** The filters of standard Liquid. Their results do not depend on the clock or the locale of the machine. */
+/**
+ * The filters of standard Liquid. The results of these filters do not depend on the clock or the locale of the
+ * machine.
+ */
 import { encodeHtml } from '../text/html.js'
 import { type CallTools, type FilterRule, readProperty, refuse, textOf } from './filter.js'
 import { formatDateFilter } from './strftime.js'
@@ -10,8 +13,8 @@ type Test = (item: unknown) => boolean
 const READ_STEPS = 120
 const PATH_STEPS = 4
 /**
- * These constants say how many characters one step of the budget pays for. Native code compares that many, a
- * regular expression tries that many, or a filter joins that many.
+ * The number of characters that one step of the budget pays for. `COMPARED`: native code compares the characters.
+ * `TRIED`: a regular expression tries to match at each character. `JOINED`: a filter joins texts.
  */
 const COMPARED_IN_A_STEP = 64
 const TRIED_IN_A_STEP = 8
@@ -32,8 +35,8 @@ function text(least: number, most: number, work: Text, steps = 0): FilterRule {
 }
 
 /**
- * Declares a filter that searches for its first argument at each character. Its cost is the product of both
- * lengths.
+ * Declares a filter that searches for its first argument at each character. The cost of the filter is proportional to
+ * the product of the lengths of the value and of the first argument.
  */
 function search(least: number, most: number, work: Text): FilterRule {
   return {

@@ -1,6 +1,6 @@
 /**
- * Liquid's `date` filter. Its results are always in UTC and English, and do not depend on the clock or the
- * locale of the machine.
+ * Liquid's `date` filter. The results of this filter are always in UTC and English, and do not depend on the clock or
+ * the locale of the machine.
  */
 import { MONTHS } from '../dates.js'
 import { refuse } from './filter.js'

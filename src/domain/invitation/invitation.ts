@@ -12,7 +12,7 @@ const NAME_LIMIT = 200
 export const STATUSES = ['PENDING', 'EXPIRED'] as const
 
 /**
- * The new expiry of an invitation that is sent at `now`, in ms since the epoch. It is 72 hours after the
+ * The new expiry of an invitation that is sent at `now`, in ms since the epoch. The new expiry is 72 hours after the
  * later of two times: the previous expiry and `now`.
  */
 export function extendExpiry(now: number, before?: string): number {
@@ -31,7 +31,7 @@ export function viewInvitation(record: InvitationRecord, now: number) {
   return { id, tenant_id, email, role, status, expires_at, ...made }
 }
 
-/** The server checks this before it hashes a text. */
+/** The server checks the format of a text before it hashes the text. */
 export function isLinkSecret(text: string): boolean {
   return LINK_SECRET.test(text)
 }

@@ -1,5 +1,5 @@
 /**
- * Finds syntax errors in JSON text, and unsafe content that `JSON.parse` would accept. It does not build the
+ * Finds syntax errors in JSON text, and unsafe content that `JSON.parse` would accept. The scanner does not build the
  * value.
  */
 

@@ -88,7 +88,10 @@ export function countValues(value: unknown): number {
   return count
 }
 
-/** Applies a JSON Merge Patch (RFC 7396). Does not change its arguments. The result may share parts with them. */
+/**
+ * Applies a JSON Merge Patch (RFC 7396). Does not change its arguments. The result may share objects with the
+ * arguments.
+ */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch
   const merged = new Map(isObject(target) ? Object.entries(target) : [])

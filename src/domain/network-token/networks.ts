@@ -1,4 +1,7 @@
-/** The answers of networks about a card. Loaded only when it is used, because it contains the table of test cards. */
+/**
+ * The answers of networks about a card. This module is loaded only when it is used, because it loads the table of
+ * test cards.
+ */
 import { findPublished } from '../test-cards/table.js'
 import { brandOf } from '../token/card-number.js'
 import type { RefusalCode } from './refusals.js'
@@ -8,7 +11,10 @@ const NETWORKS: readonly (string | undefined)[] = ['visa', 'mastercard', 'discov
 /** The lengths of numbers that the service accepts. */
 const NUMBER = /^\d{13,16}$/
 
-/** Why the network refuses the card. Undefined: it gives out a network token. Only the number decides. */
+/**
+ * Returns the reason why the network refuses the card. Returns undefined if the network gives out a network token.
+ * The answer depends only on the card number.
+ */
 export function askNetwork(number: string): RefusalCode | undefined {
   if (!NUMBER.test(number)) return 'CARD_NUMBER_LENGTH_INVALID'
   if (!NETWORKS.includes(brandOf(number))) return 'CARD_NOT_ELIGIBLE'

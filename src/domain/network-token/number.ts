@@ -5,7 +5,7 @@
 import { BASE58 } from '../text/base58.js'
 import { isLuhnValid } from '../token/luhn.js'
 
-/** The first digits decide the brand, so the network token has them too. */
+/** The first digits decide the brand, so the network token begins with the first digits of the card. */
 const BRAND_DIGITS = 4
 const PAR_CHARACTERS = 29
 const DIGITS_AND_LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ'
@@ -14,8 +14,8 @@ const YEARS = 3
 const LAST_YEAR = 9999
 
 /**
- * Returns a number with a valid checksum and with the brand and length of the card. It differs from the number of
- * the card. `digest`: 32 bytes in base58.
+ * Returns a number with a valid checksum and with the brand and length of the card. The returned number differs from
+ * the number of the card. `digest`: 32 bytes in base58.
  */
 export function deriveNumber(card: string, digest: string): string {
   const count = card.length - BRAND_DIGITS - 1

@@ -62,7 +62,7 @@ export function passRequestHeaders(headers: HeaderMap, prefix: string): Record<s
 }
 
 /**
- * Like {@link passHeaders}, for an answer of code or of another server. It also removes headers that would
+ * Like {@link passHeaders}, for an answer of code or of another server. This function also removes headers that would
  * affect this server.
  */
 export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<string, string> {

@@ -19,8 +19,8 @@ export interface ProxyRequest {
 }
 
 /**
- * The texts with expressions, by their place in the request. The type `T` is also used for the values of
- * these texts.
+ * The texts with expressions, by their place in the request. `T` is `string` for the texts, and `unknown` for the
+ * values that replace the texts.
  */
 export interface ProxyDocument<T = string> {
   path: readonly T[]
@@ -46,8 +46,9 @@ const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 
 /**
- * Finds the expressions of a request. `document` is undefined if there are none. `places`: the path of each
- * text, such as `body.card.number` or `query.q`. `fill` throws if a value cannot be at its place.
+ * Finds the expressions of a request. `document` is undefined if the request contains no expressions. `places`: the
+ * path of each text, such as `body.card.number` or `query.q`. `fill` throws if a value cannot be inserted at the
+ * place of its expression.
  * @throws CofferError `validation` for an invalid expression, or `too_much_work`
  */
 export function findTemplate(request: ProxyRequest) {
@@ -137,7 +138,8 @@ function splitEncoded(text: string, place: string, decode: (text: string) => str
   for (const { 0: found, index } of text.matchAll(ENCODED)) {
     const before = text.slice(from, index)
     const pair = before.lastIndexOf('&') + 1
-    // A value can contain several expressions. All of them are reported under the name of the parameter.
+    // A value can contain several expressions. Errors in all these expressions are reported under the name of the
+    // parameter.
     if (decode === decodeForm && (pair > 0 || from === 0))
       at = [place, ...before.slice(pair).split('=').slice(0, -1)].join('.')
     try {

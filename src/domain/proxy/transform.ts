@@ -136,7 +136,7 @@ function readTokenize({ options }: Given, add: Add) {
   return { options: omitUndefined({ identifier, token }) }
 }
 
-/** If `isPlace` is given, the location is required, and `isPlace` checks it. */
+/** If `isPlace` is given, the option `location` is required, and `isPlace` checks the location. */
 function readAppend(
   { options }: Given,
   add: Add,

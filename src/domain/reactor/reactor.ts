@@ -5,8 +5,8 @@ import { isConfigurationName, MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
 import { checkReactorRuntime } from './runtime.js'
 
 /**
- * Options that are valid only inside `runtime`. Outside of it they are refused, because the APIs of other
- * services had these options there, and ignoring them would hide a mistake.
+ * Options that are valid only inside `runtime`. These options are refused outside of `runtime`. The APIs of other
+ * services had them there, and ignoring an option would hide a mistake.
  */
 const MISPLACED = 'image dependencies resolutions permissions resources timeout async warm_concurrency'.split(
   ' ',

@@ -1,6 +1,6 @@
 /**
- * Removes the keys of runs from texts that are stored or shown. A key is useless after its run has ended.
- * Nevertheless it is never stored.
+ * Removes the keys of runs from texts that are stored or shown. A key is never stored, although the key is useless
+ * after its run has ended.
  */
 import { RUN_KEY } from '../access/application.js'
 

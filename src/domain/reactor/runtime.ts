@@ -60,15 +60,15 @@ export const MAX_VERSION_CHARACTERS = 200
 /** The options of code. Options that have no effect with the image are stored too. */
 export interface RuntimeOptions {
   image: Image
-  /** In seconds; see {@link timeLimitOf}. */
+  /** The time limit of a run, in seconds; see {@link timeLimitOf}. */
   timeout?: number
   resources?: (typeof RESOURCES)[number]
   /**
    * If true, a call of the reactor starts a run and does not wait for its result. Only configurable images support
-   * this.
+   * asynchronous runs.
    */
   async?: boolean
-  /** Versions by package name. Only configurable images use them. */
+  /** Versions by package name. Dependencies have an effect only with configurable images. */
   dependencies?: Record<string, string>
   permissions?: Permission[]
 }
@@ -149,8 +149,8 @@ const RULES: Readonly<Record<string, Rule>> = {
 }
 
 /**
- * Reads `runtime` of a transform. It has the options of a reactor except `async`. Calls `add` for each invalid
- * option.
+ * Reads `runtime` of a transform. The `runtime` of a transform has the options of the `runtime` of a reactor, except
+ * `async`. Calls `add` for each invalid option.
  */
 export function readRuntime(given: unknown, add: (name: string, message: string) => void): RuntimeOptions {
   if (!isObject(given)) add('.options.runtime', 'must be an object')

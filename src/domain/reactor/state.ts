@@ -9,8 +9,8 @@ export const STATES = ['creating', 'updating', 'active', 'failed', 'outdated'] a
 export type State = (typeof STATES)[number]
 
 /**
- * The requested version of a record. `A`: the attributes of the version, such as its code and runtime. They
- * are built together and replace the earlier version together.
+ * The requested version of a record. `A`: the attributes of the version, such as its code and runtime. These
+ * attributes are built together and replace the earlier version together.
  */
 export interface Requested<A> {
   attributes: A
@@ -19,7 +19,7 @@ export interface Requested<A> {
    * version, although this version does not run yet.
    */
   isFirst: boolean
-  /** In ms since the epoch. The version is being built until this time. */
+  /** The version is being built until this time, in ms since the epoch. */
   until?: number
   /**
    * Why the version could not be built. The error takes effect after `until`. If there is no error, the
@@ -28,7 +28,7 @@ export interface Requested<A> {
   error?: BuildError
 }
 
-/** The result of a build. The control plane can delay it. */
+/** The result of a build. The control plane can delay the end of a build. */
 export interface Build {
   delayMs?: number
   error?: BuildError | undefined
@@ -47,8 +47,8 @@ export function stateOf({ requested }: Stateful<unknown>, now: number): State {
 }
 
 /**
- * Returns the record as it runs at time `now`. If a requested version has been built by then, it has replaced the
- * earlier version.
+ * Returns the record as it runs at time `now`. If the build of the requested version has succeeded before `now`, the
+ * returned record has the attributes of the requested version.
  */
 export function settled<A extends object, R extends Stateful<A> & Partial<A>>(
   record: R,

@@ -1,8 +1,9 @@
 import type { TenantEntity } from './token-record.js'
 
 /**
- * A document. While it has a `state`, nobody can see the document, and the record expires. When it expires, the sweep removes
- * its chunks too. Therefore the chunks of an interrupted upload or deletion do not remain.
+ * A document. While the record has a `state`, nobody can see the document, and the record has an expiry. When the
+ * record expires, the sweep also removes the chunks of the document. Therefore the chunks of an interrupted upload or
+ * deletion do not remain.
  */
 export interface DocumentRecord extends TenantEntity {
   /** `received`: the whole content has arrived, but the document is not created yet. */
@@ -17,7 +18,10 @@ export interface DocumentRecord extends TenantEntity {
   key: string
 }
 
-/** A part of the content of a document. Its id is the id of the document, a slash and the index of the chunk. */
+/**
+ * A part of the content of a document. The id of a chunk is the id of the document, a slash and the index of the
+ * chunk.
+ */
 export interface DocumentChunkRecord {
   id: string
   /** The bytes, sealed with the key of the document, base64. */

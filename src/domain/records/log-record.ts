@@ -38,13 +38,13 @@ export interface LogLines {
   items: LogItem[]
 }
 
-/** A full block. Its `id` is `chain/block/number`. */
+/** A full block. The `id` of a block is `chain/block/number`. */
 export interface LogBlockRecord extends LogLines {
   id: string
   value: string
 }
 
-/** The end of a log's chain. Its `id` is `chain/head`. */
+/** The end of a log's chain. The `id` of this record is `chain/head`. */
 export interface LogHeadRecord {
   id: string
   /**
@@ -54,7 +54,7 @@ export interface LogHeadRecord {
   gone: number
   tail: LogLines
   /**
-   * `start`: the value of the chain before the first remaining record. `value`: its value after the last
+   * `start`: the value of the chain before the first remaining record. `value`: the value of the chain after the last
    * record.
    */
   start: string

@@ -10,12 +10,13 @@ export interface ReactorRecord extends TenantEntity, ReactorVersion {
   name: string
   application_id?: string
   /**
-   * The version that was requested last. Absent if the attributes of this record already are this version.
+   * The version that was requested last. Absent if the record already has the attributes of the version that was
+   * requested last.
    */
   requested?: Requested<ReactorVersion>
 }
 
-/** The parts that are built together. */
+/** The attributes of a reactor that are built together as one version. */
 export interface ReactorVersion {
   formula_id?: string
   code?: string
@@ -44,7 +45,10 @@ export interface ReactorRunRecord {
   trace_id: string
 }
 
-/** The result of an asynchronous run, which the caller gets later. It expires a day after it was written. */
+/**
+ * The result of an asynchronous run, which the caller gets later. The record of a result expires one day after it was
+ * written.
+ */
 export interface ReactorResultRecord {
   id: string
   reactor_id: string
@@ -52,13 +56,16 @@ export interface ReactorResultRecord {
   started_by: string
   created_at: string
   /**
-   * Absent until the run ends. After the end it has one of the members `error`, `res` (an HTTP answer) and
-   * `result`.
+   * Absent until the run ends. After the end of the run, `ended` has one of the members `error`, `res` (an HTTP
+   * answer) and `result`.
    */
   ended?: { error?: SentError; res?: CodeAnswer; result?: unknown }
 }
 
-/** The answer of a run that is sent to the `callback_url` of its call. It is removed after the last attempt. */
+/**
+ * The answer of a run that is sent to the `callback_url` of its call. The record is removed after the last attempt to
+ * send the answer.
+ */
 export interface CallbackRecord {
   id: string
   reactor_id: string

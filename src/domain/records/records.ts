@@ -49,8 +49,8 @@ export type { ThreeDsSessionRecord } from './threeds-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
 /**
- * The number of each kind on disk. Never change a number, and never use it again. The next number is 49. The
- * gaps are deliberate.
+ * The number of each kind on disk. Never change a number, and never use it again. The next number is 49, because the
+ * smaller numbers that are missing here are left out deliberately.
  */
 export const KINDS = {
   tenant: 1,
@@ -102,7 +102,10 @@ export const KINDS = {
 
 export type Kind = keyof typeof KINDS
 
-/** The trace id of the request that caused a record. Earlier versions stored no trace id in records of these kinds. */
+/**
+ * The trace id of the request that caused a record. A property of this type is absent in records that earlier
+ * versions of Coffer have stored.
+ */
 export type TraceId = string
 
 /** The secret keys of a tenant, base64. No other record has these keys, so removing the record destroys them. */
@@ -150,7 +153,9 @@ export interface SettingsRecord {
   /** The user who created the vault. This user also owns the tenants that commands create. */
   owner_id: string
   next_tenant: number
-  /** The private key that signs events for webhooks, as PEM. The first use creates it. */
+  /**
+   * The private key that signs events for webhooks, as PEM. The key is created when it is needed for the first time.
+   */
   webhook_key?: string
   values: Record<string, unknown>
 }
@@ -163,8 +168,8 @@ export interface MemberRecord extends VaultAudit {
 }
 
 /**
- * Exists until somebody accepts or deletes the invitation. Its status depends on the clock. `link`: the id of
- * its only valid link.
+ * The record exists until somebody accepts or deletes the invitation. The status of an invitation depends on the
+ * clock. `link`: the id of the only valid link of the invitation.
  */
 export interface InvitationRecord extends TenantEntity {
   email: string
@@ -196,7 +201,7 @@ export interface MailRecord {
   link_expires_at?: string
   secret?: string
   webhook?: Record<'name' | 'url', string>
-  /** `outbox`: no mail server is configured. `dropped`: its link ended while the mail waited. */
+  /** `outbox`: no mail server is configured. `dropped`: the link in the mail ended while the mail waited. */
   state: 'outbox' | 'waiting' | 'sent' | 'refused' | 'dropped'
   attempts: number
   due_at?: string
@@ -232,7 +237,7 @@ export interface ApplicationKey extends Record<'id' | 'hash' | 'created_by' | 'c
  */
 export interface SessionRecord {
   id: string
-  /** The id under which events for webhooks name the session. */
+  /** The id of the session in events for webhooks. */
   told_as: string
   created_at: string
   tenant: number
@@ -276,7 +281,8 @@ export interface ProxyRecord extends TenantEntity, ProxyVersion {
   request_reactor_id?: string
   response_reactor_id?: string
   /**
-   * The version that was requested last. Absent if the attributes of this record already are this version.
+   * The version that was requested last. Absent if the record already has the attributes of the version that was
+   * requested last.
    */
   requested?: Requested<ProxyVersion>
 }
@@ -294,7 +300,7 @@ export interface WebhookRecord extends TenantEntity {
   events: string[]
   notify_email?: string
   status: 'enabled' | 'disabled'
-  /** When the webhook was created, or enabled again. Earlier events are not sent. */
+  /** When the webhook was created, or enabled again. Events from before this time are not sent. */
   enabled_at: string
   destination?: DestinationState
   dropped?: { count: number; last_at: string }

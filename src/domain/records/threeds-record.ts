@@ -18,13 +18,13 @@ export interface ThreeDsResult {
   cancelled?: CancelReason
 }
 
-/** The challenge of a session. It is pending until `ended` is set. */
+/** The challenge of a session. A challenge is pending until `ended` is set. */
 export interface ThreeDsChallenge {
   /** `decoupled`: the bank reaches the cardholder without a browser. */
   kind: Device | 'decoupled'
   type: ChallengeType
   isMandated: boolean
-  /** When the challenge ends by itself, ms since the epoch. */
+  /** The time at which a challenge without an answer ends, in ms since the epoch. */
   until: number
   /** The id of the timer record, which ends a decoupled challenge. */
   timer?: string
@@ -50,13 +50,13 @@ export interface ThreeDsAuthentication {
   /** The result that `authenticate` answered. */
   first: ThreeDsResult
   challenge?: ThreeDsChallenge
-  /** Whether the result of the challenge was retrieved. From then on, the session shows this result. */
+  /** Whether the result of the challenge was retrieved. After that, the session shows the result of the challenge. */
   isFinal?: true
 }
 
 /**
- * A session of 3-D Secure. It has no card number. Until it is authenticated, the record expires at `expires_at`. Afterwards
- * it has no expiry.
+ * A session of 3-D Secure. The record contains no card number. Until the session is authenticated, the record expires
+ * at `expires_at`. An authenticated session has no expiry.
  */
 export interface ThreeDsSessionRecord extends TenantEntity {
   type: SessionType

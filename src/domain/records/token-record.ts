@@ -19,7 +19,7 @@ export interface TenantEntity extends Audit {
  * token intent is deleted.
  */
 export interface CardCode {
-  /** In ms of {@link StoreReader.codeTime}. From this time on no read returns the code. */
+  /** From this time on, no read returns the code. The time is in ms of the clock {@link StoreReader.codeTime}. */
   until?: number
   /**
    * The id of the timer: a record that expires at the time `until`. When the timer expires, the code is
@@ -56,7 +56,7 @@ export interface TokenRecord extends TenantEntity {
   code?: CardCode
   /** Only for a card that was written while the setting `enrichments.fake` was true. */
   card_details?: CardEnrichment
-  /** The network token of the card in the data. It may be deleted already. */
+  /** The network token of the card in the data. The network token may have been deleted since then. */
   network_token_id?: string | undefined
   is_intent?: true | undefined
 }
@@ -82,7 +82,10 @@ export interface TspDetails {
   assurance_details: { account_verified: boolean; card_holder_authenticated: boolean }
 }
 
-/** Data that waits for a short time to become a token. Its attributes are the defaults of its type. */
+/**
+ * Data that waits for a short time to become a token. The other attributes of a token intent are the defaults of the
+ * token type.
+ */
 export interface IntentRecord extends TokenRecord {
   expires_at: string
   is_intent: true
@@ -90,7 +93,10 @@ export interface IntentRecord extends TokenRecord {
   tsp_details?: TspDetails | undefined
 }
 
-/** The last batch of a resumable run of `token import`, written together with its tokens. It expires. */
+/**
+ * The last batch of a resumable run of `token import`, written together with the tokens of the batch. The record
+ * expires.
+ */
 export interface ImportRecord {
   id: string
   actor_id: string

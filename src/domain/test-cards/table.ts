@@ -1,4 +1,7 @@
-/** The published test cards, with a column for each area. Loaded only when an area looks for the number of a card. */
+/**
+ * The published test cards, with a column for each area. This table is loaded only when an area looks up the number
+ * of a card.
+ */
 import published from '../../../fixtures/cards.json' with { type: 'json' }
 import type { RefusalCode } from '../network-token/refusals.js'
 import type { BrandName } from '../threeds/enumerations.js'
@@ -8,7 +11,7 @@ import type { ResultCode } from '../updater/result-codes.js'
 /** A column is absent if the number does nothing special in its area. */
 export interface TestCard {
   number: string
-  /** In lower case, such as `american express`. Null: the brand is unknown. */
+  /** The brand in lower case, such as `american express`. Null if the brand is unknown. */
   brand: string | null
   tokens?: { fails_checksum?: boolean; sca_required?: boolean }
   /** `brands`: present if 3-D Secure names other brands than `brand`. The main brand comes first. */

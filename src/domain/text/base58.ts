@@ -1,8 +1,8 @@
 export const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 export const BASE58_RULE = 'base58 (digits and letters without 0, O, I and l)'
 /**
- * A division by 58 to the power of 5 gives five digits. With limbs of 16 bits, its dividends are exact
- * numbers.
+ * A division by 58 to the power of 5 gives five digits. Because the limbs have 16 bits, a double holds each dividend
+ * of this division exactly.
  */
 const GROUP_DIGITS = 5
 const GROUP = 58 ** GROUP_DIGITS
@@ -45,7 +45,10 @@ export function randomKey(random: { bytes(count: number): Uint8Array }, prefix =
   return prefix + base58(random.bytes(16), 22)
 }
 
-/** Whether the text has the format of {@link randomKey}. The server checks this before it hashes a text. */
+/**
+ * Whether the text has the format of {@link randomKey}. The server checks the format of a text before it hashes the
+ * text.
+ */
 export function isKey(text: string, prefix = ''): boolean {
   return text.startsWith(prefix) && /^[1-9A-HJ-NP-Za-km-z]{22}$/.test(text.slice(prefix.length))
 }

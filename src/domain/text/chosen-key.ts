@@ -25,8 +25,8 @@ const ALPHABETS: readonly (readonly [RegExp, number])[] = [
 const ALL_VISIBLE = 94
 
 /**
- * Whether a random key of this form has at least 128 bits. No check can show that a text was drawn at random. Therefore this
- * refuses only texts that are too short or that obviously repeat themselves.
+ * Whether a random key of this form has at least 128 bits. No check can show that a text was drawn at random.
+ * Therefore this function refuses only texts that are too short or that obviously repeat themselves.
  */
 export function isControlKey(text: string): boolean {
   if (!VISIBLE.test(text) || REPEATED.test(text) || new Set(text).size < MIN_DIFFERENT) return false
@@ -37,8 +37,8 @@ export function isControlKey(text: string): boolean {
 export const TEST_KEY_RULE = `must have 16 to 200 visible ASCII characters, and not begin with ${SESSION_KEY}`
 
 /**
- * Whether `serve --test-keys` accepts this text as an API key. A text that begins like the key of a session
- * is refused, because the vault would search for it among the sessions.
+ * Whether `serve --test-keys` accepts this text as an API key. A text that begins like the key of a session is
+ * refused, because the vault would look up this text among the keys of sessions.
  */
 export function isTestKey(text: string): boolean {
   return VISIBLE.test(text) && text.length >= 16 && !text.startsWith(SESSION_KEY)

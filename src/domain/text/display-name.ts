@@ -7,8 +7,8 @@ export const MAX_NAME_LENGTH = 200
 export const NAME_PATTERN = '^[^\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]*$'
 
 /**
- * Ignores upper and lower case. `*` matches any text. A term without `*` matches any part of the name. The
- * time is at most the product of the lengths.
+ * The comparison ignores upper and lower case. `*` matches any text. A term without `*` matches any part of the name.
+ * The running time is at most proportional to the product of the lengths of `name` and `term`.
  */
 export function matchesName(name: string, term: string): boolean {
   const text = name.toLowerCase()

@@ -12,9 +12,9 @@ const MAX_EXAMINED = 32 * 1024
 const MAX_DECODED = 384 * 1024
 const MAX_SECRET = 128 * 1024
 /**
- * How a secret is searched for, by its length: in parts of `width` letters and digits, which begin at every
- * `step`. Any 16 characters in a row reveal a secret of up to 1,024 characters. In a longer secret, only 47
- * characters in a row reveal it.
+ * The parts of a secret that a response is searched for. In a secret of at most `upTo` characters, a part of `width`
+ * letters and digits begins at every `step`. Any 16 characters in a row reveal a secret of up to 1,024 characters. A
+ * longer secret is revealed only by 47 characters in a row.
  */
 const PARTS = [
   { upTo: 64, width: 8, step: 1 },
@@ -52,8 +52,8 @@ const COMPRESSED = /^(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/m
 type Leaves = Record<'names' | 'values', string[]>
 
 /**
- * Redacts secrets in an answer. A number is redacted if it has the length of a secret number. If only equal
- * numbers were redacted, an answer that lists guesses would show which guess is right.
+ * Redacts secrets in an answer. Each number with as many digits as a secret number is redacted. If only equal numbers
+ * were redacted, an answer that lists guesses would show which guess is right.
  */
 export class Secrets {
   readonly #finder = new ValueFinder()

@@ -6,8 +6,8 @@ export function toCsvLine(cells: readonly string[]): string {
 }
 
 /**
- * The start of a spreadsheet formula, also in full-width characters. Apostrophes before it match too, so that `restore`
- * gives back exactly the original text.
+ * The start of a spreadsheet formula, also in full-width characters. The expression also matches apostrophes before
+ * the formula, so that `restore` returns exactly the original text.
  */
 const FORMULA_START = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
 

@@ -166,7 +166,10 @@ export const STATUS_REASONS = {
 } as const
 export type StatusReason = keyof typeof STATUS_REASONS
 
-/** `Y`: the bank has the data of the device. `N`: the bank does not have it yet. `U`: the session does not have this step. */
+/**
+ * `Y`: the bank has the data of the device. `N`: the bank does not have the data of the device yet. `U`: the session
+ * has no method step.
+ */
 export const METHOD_INDICATORS = ['Y', 'N', 'U'] as const
 
 export const CHALLENGE_TYPES = ['static', 'dynamic', 'out-of-band', 'decoupled'] as const

@@ -135,8 +135,8 @@ const DIGITS: readonly [name: string, pattern: RegExp, rule: string][] = [
 ]
 
 /**
- * Returns all errors by property path. `type`: the type of the session. If it is not known yet, the checks that depend on it
- * are left out.
+ * Returns all errors by property path. `type`: the type of the session. If the type is not known yet, the checks that
+ * depend on the type are left out.
  */
 export function checkAuthentication(
   request: Lenient<AuthenticationRequest>,
@@ -184,7 +184,9 @@ function requireMembers(
   }
 }
 
-/** The brand that the request names, compared without case. Undefined if the session does not have this brand. */
+/**
+ * The brand that the request names, compared without case. Returns undefined if the session does not have this brand.
+ */
 export function chooseBrand(
   { brands }: Pick<ThreeDsSessionRecord, 'brands'>,
   wanted: string,

@@ -5,8 +5,8 @@ export interface Scenario {
   /** The final status of an authentication. Absent if the card cannot be authenticated. */
   final?: FinalStatus
   /**
-   * The way in which the bank asks the cardholder before the bank decides. If absent, the bank decides at
-   * once.
+   * The way in which the bank asks the cardholder before the bank decides. Without `challenge`, the bank decides
+   * immediately.
    */
   challenge?: 'static' | 'out-of-band'
   isMandated?: true
@@ -56,7 +56,7 @@ export function describeScenario(name: ScenarioName): string {
   return `${hasNoMethod ? 'no method step, ' : ''}${form}, then ${final}`
 }
 
-/** The reason that answers give for a status. `successful` and `attempted` have none. */
+/** The reason that answers give for a status. The statuses `successful` and `attempted` have no reason. */
 export const REASONS: { readonly [S in FinalStatus]?: StatusReason } = {
   failed: 'card-authentication-failed',
   unavailable: 'cardholder-not-enrolled',

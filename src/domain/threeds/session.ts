@@ -15,7 +15,10 @@ import type { BrandName, ChallengePreference, FinalStatus } from './enumerations
 import { REASONS, scenarioOf } from './scenarios.js'
 
 const MINUTE_MS = 60_000
-/** A session that is not authenticated lives as long as its token, or this long if its token does not expire. */
+/**
+ * A session that is not authenticated expires together with its token. If the token does not expire, the session
+ * expires after this time.
+ */
 export const SESSION_MS = 60 * MINUTE_MS
 /** A browser challenge without an answer ends after this time. */
 export const CHALLENGE_MS = 10 * MINUTE_MS
@@ -70,7 +73,7 @@ export function completeMethod(session: Session): Session | undefined {
 
 /**
  * Authenticates the session at `now`, and gives new ids to its transactions.
- * @throws CofferError `conflict` if it is authenticated already
+ * @throws CofferError `conflict` if the session is authenticated already
  */
 export function authenticate(
   session: Session,
@@ -162,7 +165,7 @@ export function isFinal({ authentication }: Session): boolean {
   return authentication?.isFinal === true
 }
 
-/** Remembers that the browser has opened the challenge. Undefined if this changes nothing. */
+/** Remembers that the browser has opened the challenge. Returns undefined if the session does not change. */
 export function openChallenge(session: Challenged): Challenged | undefined {
   return session.authentication.challenge.isOpened ? undefined : change(session, { isOpened: true })
 }
@@ -216,7 +219,10 @@ export function toldStatus({ authentication }: Challenged): 'successful' | 'fail
   return status === 'successful' || status === 'attempted' ? 'successful' : 'failed'
 }
 
-/** The result that the session shows now. Before the result of the challenge is retrieved, this is the first answer. */
+/**
+ * The result that the session shows now. Until the result of the challenge is retrieved, the session shows the result
+ * that `authenticate` answered.
+ */
 export function shownResult({ first, challenge, isFinal }: ThreeDsAuthentication): ThreeDsResult {
   return (isFinal && challenge?.ended) || first
 }

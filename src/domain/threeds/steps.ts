@@ -14,7 +14,7 @@ export type StepName = keyof typeof STEP_MESSAGES
 
 const NAMES = Object.keys(STEP_MESSAGES) as StepName[]
 
-/** Undefined if the message is about no step of a session. */
+/** Returns undefined if the message is about no step of a session. */
 export function stepOf(message: string): StepName | undefined {
   return NAMES.find((name) => STEP_MESSAGES[name] === message)
 }

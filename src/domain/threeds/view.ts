@@ -14,7 +14,10 @@ import { type Authenticated, isAuthenticated, shownResult } from './session.js'
 
 const VERSION = '2.2.0'
 const DIRECTORY_SERVER = 'M000000003'
-/** 20 bytes in base64. All samples of the service have this value. */
+/**
+ * The authentication value in all answers that contain one: 20 bytes in base64. All samples of the service have this
+ * value.
+ */
 const AUTHENTICATION_VALUE = 'LVJhdmVsaW4gVGVzdCBWYWx1ZS0='
 
 type Session = ThreeDsSessionRecord

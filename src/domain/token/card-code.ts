@@ -1,6 +1,7 @@
 /**
- * The verification code of a card, `data.cvc`. The vault deletes it some time after it was stored. Ids,
- * fingerprints and search indexes are kept longer. Therefore none of them may be derived from the code.
+ * The verification code of a card, `data.cvc`. The vault deletes the code some time after the code was stored. Ids,
+ * fingerprints and search indexes are kept longer. Therefore no id, fingerprint or search index may be derived from
+ * the code.
  */
 import { isObject } from '../json/json.js'
 import type { TokenRecord } from '../records/token-record.js'

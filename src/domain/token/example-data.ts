@@ -1,6 +1,6 @@
 /**
- * Made-up data for each token type. It shows what a caller would see, without the data of a stored token. The card is a
- * published test card. The other numbers belong to nobody.
+ * Made-up data for each token type. This data shows what a caller would see, without the data of a stored token. The
+ * card is a published test card. The other numbers belong to nobody.
  */
 import { containerAncestors } from '../access/container.js'
 import { TOKEN_TYPES, type TokenTypeName } from './token-types.js'
@@ -32,8 +32,8 @@ export function examplesOf(type: TokenTypeName): readonly unknown[] {
 }
 
 /**
- * The type of the example for a container that no token uses: a type whose usual container is the container, is below it, or
- * has the same first name. `/` gives a card.
+ * The type of the example for a container that no token uses: a type whose usual container is the container, is below
+ * it, or has the same first name. The example for the container `/` is a card.
  */
 export function exampleTypeOf(container: string): TokenTypeName {
   const [, top = '/'] = containerAncestors(container).toReversed()

@@ -17,8 +17,8 @@ export type SearchField = Record<'field' | 'value', string>
 export type EqualsTerm = SearchField & { kind: 'equals' }
 
 /**
- * In ms since the epoch. The range includes `from` and excludes `below`. If an end is absent, the range has
- * no bound there.
+ * A range of times in ms since the epoch. The range includes `from` and excludes `below`. An absent `from` or `below`
+ * means that the range is unlimited in this direction.
  */
 export interface RangeTerm {
   kind: 'range'
@@ -40,7 +40,7 @@ const VALUE = /"((?:[^"\\]|\\[\s\S])*)"|[^\s()"][^\s()]*/y
 const RANGE = /\[\s*(\S+)\s+TO\s+(\S+)\s*\]|\{\s*(\S+)\s+TO\s+(\S+)\s*\}/y
 
 /**
- * Undefined for an empty query, which matches all tokens.
+ * Returns undefined for an empty query, which matches all tokens.
  * @throws CofferError `validation` under `query`, with the column
  */
 export function parseSearchQuery(text: string): SearchQuery | undefined {
@@ -49,8 +49,8 @@ export function parseSearchQuery(text: string): SearchQuery | undefined {
 }
 
 /**
- * Parses terms of `fields` that AND joins, without parentheses. `advice`: the end of the message about any
- * other query.
+ * Parses terms of `fields` that AND joins, without parentheses. `advice`: the end of the error message about a query
+ * that has another form.
  * @throws CofferError `validation` under `query`, with the column
  */
 export function parseJoinedTerms(text: string, fields: readonly string[], advice: string): EqualsTerm[] {
@@ -109,7 +109,7 @@ class QueryParser {
     const [, prefix = '', quoted, plain] = this.#take(FIELD) ?? []
     const field = prefix + (unquote(quoted) ?? plain ?? '')
     const isRange = RANGE_FIELDS.includes(field)
-    // A longer text may be a complete value, and a message must not repeat a value.
+    // A text with more than 8 characters may be a complete value, and a message must not repeat a value.
     const example = /^[A-Za-z\d]{1,8}$/.test(this.#text) ? this.#text : EXAMPLE
     if (this.#text[this.#at++] !== ':') throw refuse(TERMS(example), column)
     if (!isRange && !FIELDS.includes(field) && !(field.startsWith(METADATA) && field !== METADATA)) {
@@ -143,7 +143,7 @@ class QueryParser {
   }
 }
 
-/** `[a TO b]` includes its ends. `{a TO b}` excludes them. */
+/** `[a TO b]` includes its ends. `{a TO b}` excludes its ends. */
 function toRange(field: string, isInclusive: boolean, ends: readonly string[], column: number): RangeTerm {
   const [from, to] = ends.map((end) => (end === '*' ? undefined : readDate(end, column)))
   return {

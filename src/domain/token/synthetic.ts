@@ -1,6 +1,6 @@
 /**
- * Generates token data that is valid for its type. Its numbers belong to nobody. The data depends only on the
- * seed and the shape.
+ * Generates token data that is valid for its type. The generated numbers belong to nobody. The data depends only on
+ * the seed and the shape.
  */
 import { mapScalars } from '../json/find-texts.js'
 import { isObject } from '../json/json.js'
@@ -10,8 +10,8 @@ import { isAbaValid, type TokenTypeName } from './token-types.js'
 type Draw = (below: number) => number
 
 /**
- * Returns a pseudorandom generator (mulberry32 over FNV-1a), which repeats its numbers for an equal seed. Not
- * for secrets.
+ * Returns a pseudorandom generator (mulberry32 over FNV-1a), which repeats its numbers for an equal seed. The
+ * generator must not be used for secrets.
  */
 export function createDraw(seed: string): Draw {
   let state = 0x811c9dc5

@@ -1,9 +1,11 @@
 /**
- * The numbers of test cards for which tokens have special rules. A test compares them with `fixtures/cards.json`, which is
- * not loaded here, because every command about tokens loads this module.
+ * The numbers of test cards for which tokens have special rules. A test compares these numbers with
+ * `fixtures/cards.json`. This module does not load that file, because every command about tokens loads this module.
  */
 
-/** These published numbers fail the Luhn checksum. Nevertheless the data of a card may contain them. */
+/**
+ * These published numbers fail the Luhn checksum. Nevertheless the data of a card may contain one of these numbers.
+ */
 const NOT_LUHN = /^(?:42000000000000(?:0[2-9]|1[0-7])|6011601160116011|4100000000000003)$/
 
 /** The documented test cards of 3-D Secure, besides the numbers of {@link DOCUMENTED_SERIES}. Each number is between commas. */

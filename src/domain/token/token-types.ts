@@ -139,8 +139,8 @@ function structure(required: Record<string, Check>, optional: Record<string, Che
 }
 
 /**
- * Errors show only names that match. Any other name may itself be sensitive, for example a card number as a
- * key.
+ * Errors show only property names that match this expression. Any other name may itself be sensitive, for example a
+ * card number as a key.
  */
 const SHOWABLE_NAME = /^[A-Za-z_][A-Za-z_-]{0,63}$/
 

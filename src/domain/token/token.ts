@@ -22,7 +22,7 @@ const MAX_METADATA_ENTRIES = 50
 const MAX_METADATA_NAME_LENGTH = 100
 const MAX_METADATA_VALUE_LENGTH = 2000
 
-/** `now`: ms since the epoch. `budget`: one for the whole request. */
+/** `now`: ms since the epoch. `budget`: the budget of the whole request. */
 export interface TokenRules {
   expressions: Expressions
   budget: Budget
@@ -215,7 +215,7 @@ async function validateAndRender(requested: RequestedToken, rules: TokenRules, e
 }
 
 /**
- * The fingerprint text of `data` and `metadata`, by the expression of `original`. Undefined if the expression
+ * The fingerprint text of `data` and `metadata`, by the expression of `original`. Returns undefined if the expression
  * returns no usable value.
  */
 export async function fingerprintTextBy(

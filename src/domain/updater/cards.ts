@@ -1,4 +1,7 @@
-/** The answers of networks about a card. Loaded only when it is used, because it contains the table of test cards. */
+/**
+ * The answers of networks about a card. This module is loaded only when it is used, because it loads the table of
+ * test cards.
+ */
 import { findPublished } from '../test-cards/table.js'
 import { brandOf } from '../token/card-number.js'
 import type { ResultCode } from './result-codes.js'

@@ -10,7 +10,7 @@ const RULE = `must be a PKCS#12 file of at most ${MAX_FILE_BYTES} bytes, as base
 const SEQUENCE = 0x30
 /** This length means that the end of the sequence is marked. */
 const INDEFINITE = 0x80
-/** The version of a PKCS#12 file: the integer 3. It is the first element of the outer sequence. */
+/** The version of a PKCS#12 file: the integer 3. The version is the first element of the outer sequence. */
 const VERSION = [0x02, 0x01, 0x03]
 
 /** Returns the bytes of the file. @throws CofferError `validation` */

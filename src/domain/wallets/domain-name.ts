@@ -23,7 +23,7 @@ export function isSameDomain(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase()
 }
 
-/** Adds the names that `domains` lacks, in their order. */
+/** Appends the names that `domains` does not contain, in the order of `names`. */
 export function addDomains(domains: readonly string[], names: readonly string[]): string[] {
   const added = [...domains]
   const known = new Set(domains.map((each) => each.toLowerCase()))

@@ -13,9 +13,9 @@ export interface GooglePayData {
 }
 
 /**
- * - `encrypted`: a payload that a real wallet could have made. Its content is unknown.
- * - `card`: a plain payload of the protocol `BasisTheory`, for tests. The members of `card` are not validated yet.
- *   With `authentication`, the card is a number of a device.
+ * - `encrypted`: a payload that a real wallet could have made. The content of this payload is unknown.
+ * - `card`: a plain payload of the protocol `BasisTheory`, for tests. The members of `card` are not validated yet. If
+ *   `authentication` is present, the number of the card belongs to one device.
  */
 export type GooglePayload =
   | { kind: 'encrypted'; isWellFormed: boolean }
@@ -69,7 +69,7 @@ function isEncryptedMessage(text = ''): boolean {
 const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
 /**
- * Parses the JSON object. Its numbers become texts with the digits that the message has, because a double cannot hold
+ * Parses the JSON object. The numbers in the object become texts with the same digits, because a double cannot hold
  * 19 digits.
  */
 function readPlainMessage(text = ''): Record<string, unknown> {
@@ -78,12 +78,13 @@ function readPlainMessage(text = ''): Record<string, unknown> {
   const replaceNumbers = (replace: (number: string) => string) =>
     text.replaceAll(TEXT_OR_NUMBER, (found) => (found.startsWith('"') ? found : replace(found)))
   try {
-    // This text is refused if the message is no JSON. For example, it may have a number as the name of a member.
+    // This call throws if the message is no JSON, for example if a number is the name of a member. In the next text,
+    // this number would be in quotes, and valid.
     parseJson(replaceNumbers(() => '0'))
     const message = parseJson(replaceNumbers((number) => `"${number}"`))
     if (isObject(message)) return message
   } catch {
-    // The message of the error has positions in another text.
+    // The error is replaced, because its message names positions in the changed text and not in the message.
   }
   throw invalid(SIGNED_MESSAGE, 'must be the text of a JSON object')
 }

@@ -1,7 +1,7 @@
 /**
  * The events that one unit of work stores together. For a request with many events, one record for all events costs
  * much less than one record for each event and webhook. While a webhook cannot be called, only small records wait for
- * it.
+ * the webhook.
  */
 import type {
   BatchedEvent,

@@ -1,4 +1,4 @@
-/** Made-up events. They let a user test a receiver with an event that did not happen. */
+/** Made-up events. A user can test a receiver with an event that did not happen. */
 import { formatDate } from '../dates.js'
 import { isObject } from '../json/json.js'
 import { describeEvent, type EventType, SENT_EVENT_TYPES } from './events.js'
@@ -10,7 +10,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 
 interface Tools {
   createUuid(): string
-  /** In ms since the epoch. */
+  /** The current time, in ms since the epoch. */
   now: number
 }
 
