@@ -1,4 +1,4 @@
-/** Loads the operations of only one noun, so that a command starts quickly. */
+/** Loads only the operations of the noun that a command needs, so that the command starts quickly. */
 import { CofferError } from '../errors.js'
 import { createRegistry, type Noun, type RegisteredOperation, type Registry } from '../framework/registry.js'
 

@@ -23,8 +23,8 @@ import type { Condition, PutOptions } from '../storage/store.js'
 type Kind = Exclude<keyof RecordOf, 'log'>
 
 /**
- * If the log has an entity type with the name of the kind, the property `entity` is optional. Otherwise it is
- * required.
+ * If the log has an entity type with the name of the kind, the property `entity` is optional. If the log has no such
+ * entity type, `entity` is required.
  */
 type NamesEntity<K extends Kind> = K extends EntityType ? unknown : { entity: EntityType }
 
@@ -37,8 +37,8 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
   entity?: EntityType
   path: Path
   /**
-   * The operations of the noun need permissions such as `application:read`. This property is the part before
-   * the last colon.
+   * The operations of the noun need permissions such as `application:read`. The property `permission` is the part
+   * before the last colon.
    */
   permission: PermissionNoun
   /**
@@ -62,7 +62,10 @@ export interface Filters<R> extends Pick<PageRequest, 'page' | 'size'> {
   matches?: ((record: R, context: Context) => boolean) | undefined
 }
 
-/** Each attribute must be present, even if its value is undefined. Undefined means absent. */
+/**
+ * Each attribute must be present, even if its value is undefined. An attribute with the value undefined is not
+ * stored.
+ */
 export type Attributes<R> = {
   [Name in Exclude<keyof R, 'id' | 'tenant_id' | keyof Audit>]:
     | R[Name]

@@ -1,7 +1,7 @@
 /**
- * Changes of stored sessions. Operations, pages and timers use them. Each change stores the session, and
- * returns the session with its log entry and events. `tellByCaller` or `tellBySystem` then writes the log
- * entry and sends the events.
+ * Changes of stored sessions. Operations, pages and timers use these changes. Each change stores the session, and
+ * returns the session with its log entry and events. `tellByCaller` or `tellBySystem` then writes the log entry and
+ * sends the events.
  */
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -69,7 +69,7 @@ export async function storeSession(
   return changed
 }
 
-/** Stores that the method step was done. Returns undefined if it was already done before this call. */
+/** Stores that the method step was done. Returns undefined if the method step was already done before this call. */
 export async function notifyMethod(
   tools: EventTools,
   tenant: number,

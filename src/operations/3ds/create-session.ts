@@ -59,7 +59,7 @@ export const createSession = change({
     const { store, caller, now } = context
     const card = await requireCard(context, input)
     const others = await context.setting('threeds.other_cards')
-    // Loaded only when it is used, because it contains the whole table of test cards.
+    // This module is loaded only when it is used, because it loads the whole table of test cards.
     const { findTestCard } = await import('../../domain/threeds/cards.js')
     const { brands, scenario } = findTestCard((card.data as { number: string }).number, others)
     refuseAtCreation(scenarioOf(scenario))
@@ -96,7 +96,7 @@ export function keepMetadata(metadata: Record<string, string> | undefined) {
   return metadata === undefined || Object.keys(metadata).length === 0 ? undefined : metadata
 }
 
-/** The public address of the server, or the address at which the caller reaches it. */
+/** Returns the public address of the server, or, without this setting, the address that the caller has used. */
 async function findBase(context: Context): Promise<string> {
   return (await context.setting('public_url')) ?? context.origin?.base ?? DEFAULT_PUBLIC_URL
 }

@@ -1,6 +1,6 @@
 /**
- * The tenant of each session. A page names only the session, so this record is stored under tenant number 0.
- * The record expires together with its session.
+ * The tenant of each session. The address of a page names only the session, so the record with the tenant is stored
+ * under tenant number 0. The record expires together with its session.
  */
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
@@ -16,7 +16,9 @@ export function keepPlace(store: StoreWriter, tenant: number, id: string): Promi
   return store.replace(PLACE, 0, { id, tenant })
 }
 
-/** Undefined if no tenant has this session, or if the session has expired. */
+/**
+ * Returns the number of the tenant. Returns undefined if no tenant has this session, or if the session has expired.
+ */
 export async function findTenant(store: StoreReader, id: string): Promise<number | undefined> {
   return (await store.get(PLACE, 0, id))?.tenant
 }

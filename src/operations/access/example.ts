@@ -1,4 +1,7 @@
-/** The example token of a container. Its data is made up. Only its type and its mask come from a stored token. */
+/**
+ * The example token of a container. The data of the example is made up. Only the type and the mask of the example
+ * come from a stored token.
+ */
 
 import { Budget } from '../../domain/expression/budget.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -32,7 +35,10 @@ export interface ExampleContainer {
   mask: (typeof MASKS)[number]
 }
 
-/** The longest masked example, as JSON. Each cell of a container repeats it, and any application that stores tokens chooses a mask. */
+/**
+ * The longest masked example, as JSON. The limit exists because each cell of a container repeats the example, and
+ * because any application that stores tokens can choose the mask.
+ */
 const MAX_MASKED_CHARACTERS = 500
 /** The costs of reading a token, in steps of the budget. */
 const READ_STEPS = 20_000
@@ -58,7 +64,10 @@ export async function readSamples(context: Context, containers: readonly string[
   return samples
 }
 
-/** Returns a function that makes the example tokens of one answer. The masks of all of them share one budget of work. */
+/**
+ * Returns a function that makes the example tokens of one answer. The masks of all example tokens share one budget of
+ * work.
+ */
 export function createExamples({ expressions, turns }: Pick<Session, 'expressions' | 'turns'>) {
   const shared = new Budget(turns)
   const known = new Map<string, Promise<TokenRecord | undefined>>()

@@ -17,8 +17,8 @@ export type Sees = (typeof SEES)[number]
 export const DECIDERS = ['rule', 'permissions', 'nothing', 'expiry'] as const
 
 /**
- * `example`: the data of the example token as the caller sees it. Absent if the caller sees no data. `rule`: the priority of
- * the rule that decides.
+ * `example`: the data of the example token as the caller sees it. `example` is absent if the caller sees no data.
+ * `rule`: the priority of the rule that decides.
  */
 export interface Cell {
   container: string
@@ -32,8 +32,9 @@ export interface Cell {
 const SEEN: Readonly<Record<Transform, Sees>> = { reveal: 'plain', mask: 'masked', redact: 'redacted' }
 
 /**
- * Decides about each container for an application. `applicationCaller` makes the caller as for a request with a key of the
- * application. `decideContainer`, by which that caller decides, says which rule it was.
+ * Decides about each container for an application. `applicationCaller` returns the same caller as for a request with
+ * a key of the application. This caller uses `decideContainer` to decide. Therefore `decideContainer` is called here
+ * too, to find out which rule decides.
  */
 export function decideRow(
   tenant: number,
@@ -55,7 +56,7 @@ export function decideRow(
   })
 }
 
-/** The row of an application that has expired. Its keys are refused. */
+/** The row of an application that has expired. The keys of an expired application are refused. */
 export function expiredRow(containers: readonly ExampleContainer[]): Cell[] {
   return containers.map(({ container }) => ({ container, sees: 'none', by: 'expiry' }))
 }
@@ -71,8 +72,9 @@ function showExample(
 }
 
 /**
- * Chooses the containers of the matrix: those of rules first, then those of tokens, at most `most`. With `wanted`, only the
- * wanted containers and those below them. `total`: the number of containers without the limit.
+ * Chooses the containers of the matrix: those of rules first, then those of tokens, at most `most`. With `wanted`,
+ * the function chooses only from the wanted containers and the containers below them. `total`: the number of
+ * containers without the limit.
  */
 export function chooseContainers(
   named: Iterable<string>,

@@ -1,4 +1,7 @@
-/** Shows what applications see. Only the owner of the vault may ask, because the answers list the rules of all applications. */
+/**
+ * Shows what applications see. Only the owner of the vault may use these operations, because the answers list the
+ * rules of all applications.
+ */
 import type { Grants } from '../../domain/access/access.js'
 import { APPLICATION_TYPES, isExpired } from '../../domain/access/application.js'
 import { isContainerPath } from '../../domain/access/container.js'

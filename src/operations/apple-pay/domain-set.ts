@@ -1,4 +1,4 @@
-/** The registered domains of a tenant, as one record. Loaded only when it is used. */
+/** The registered domains of a tenant, as one record. This module is loaded only when it is used. */
 import {
   addDomains,
   DOMAIN_RULE,
@@ -26,7 +26,7 @@ export async function isRegistered(context: Context, domain: string): Promise<bo
 }
 
 /**
- * Stores `before` and those of `names` that it lacks.
+ * Stores the domains in `before`, and the domains in `names` that `before` does not contain.
  * @throws CofferError `unprocessable` if a name cannot be verified, or if there are too many domains
  */
 export async function storeDomains(

@@ -67,8 +67,8 @@ type RuleProperty = keyof typeof ruleProperties
 export function ruleList<
   const N extends { required: readonly RuleProperty[]; needsOneOf?: readonly RuleProperty[] },
 >(description: string, needed: N) {
-  // A caller may send an unknown property to restrict the rule. Ignoring it would grant too much, so it is
-  // refused.
+  // A caller may send an unknown property to restrict the rule. An unknown property is refused, because the rule
+  // would grant too much without the property.
   const items = {
     type: 'object',
     shortForm: 'rule',
@@ -122,8 +122,8 @@ export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Inf
 }
 
 /**
- * Checks the rights that an application gets. Returns their expiry in ms since the epoch. Without `holder`,
- * every known permission is valid.
+ * Checks the rights that an application gets. Returns the expiry of the application in ms since the epoch. Without
+ * `holder`, every known permission is valid.
  * @throws CofferError `validation`
  */
 export async function checkRights(
@@ -151,7 +151,7 @@ export function readRights<R extends { permissions: string[] }>(rights: {
   }
 }
 
-/** An expired key stays in the record until it is purged. */
+/** Returns the keys that have not expired. An expired key stays in the record until the sweep purges the key. */
 export function liveKeys({ keys }: Pick<ApplicationRecord, 'keys'>, now: number): ApplicationKey[] {
   return keys.filter((key) => !isExpired(key, now))
 }

@@ -12,8 +12,8 @@ import { on, readTimeout } from './declare.js'
 const MAX_TAKEN = 16
 const MAX_REPORTS = 100
 /**
- * A listener takes its events, so the server sends no requests to it. Its webhook nevertheless needs an
- * address: this one.
+ * The address of the webhook of a listener. Each webhook needs an address, but the server sends no request to this
+ * address, because the listener takes the events.
  */
 const NO_ADDRESS = 'http://localhost/'
 

@@ -38,8 +38,8 @@ interface Place {
 
 /**
  * Seals a chunk. The seal depends on the place of the chunk, and each document has its own key. Therefore a chunk
- * that was moved, or taken from another document, does not open. Because the last chunk is marked, a missing end
- * is noticed too.
+ * that was moved, or taken from another document, does not open. The seal also marks the last chunk, so that a
+ * missing end of the document is noticed.
  */
 export function sealChunk(
   context: Context,
@@ -74,7 +74,7 @@ function associate({ document, index, isLast }: Place): Uint8Array {
 /** A unit of work removes at most this number of chunks, because it reads each of them. */
 export const REMOVED_AT_ONCE = 16
 
-/** Removes the chunks from `from` on. A chunk that is missing already is passed over. */
+/** Removes the chunks from `from` on. A chunk that does not exist any more is skipped. */
 export async function removeChunks(
   store: StoreWriter,
   tenant: number,
@@ -87,8 +87,8 @@ export async function removeChunks(
 }
 
 /**
- * If the upload or deletion has expired, removes some of its chunks, and with the last chunk its record. Otherwise
- * does nothing.
+ * If the upload or deletion has expired, removes some of its chunks, and with the last chunk its record. Before the
+ * upload or deletion has expired, the function does nothing.
  */
 export async function purgeDocument(store: StoreWriter, tenant: number, id: string): Promise<void> {
   const record = await store.purge('document', tenant, id)

@@ -120,8 +120,8 @@ const getData = detached({
 })
 
 /**
- * Yields the chunks of a document, each from a unit of work of its own. If a chunk is damaged or the document is
- * deleted meanwhile, fails without any byte of this chunk.
+ * Yields the chunks of a document, each from a unit of work of its own. If a chunk is damaged, or the document is
+ * deleted meanwhile, the function throws before it yields a byte of this chunk.
  */
 async function* readFrom(
   session: Session,
@@ -143,7 +143,7 @@ const deleteDocument = detached({
   cli: { confirmation: 'Its content is deleted too. This deletes the document' },
   examples: [`coffer document delete ${CREATED} --yes`],
   async run(session, { id }) {
-    // From this unit of work on, nobody can see the document. The next units remove its chunks.
+    // After this unit of work, nobody can see the document. The next units of work remove the chunks of the document.
     const { chunks } = await session.conclude(async (context) => {
       const record = { ...(await requireDocument(context, id)), state: 'deleted' as const }
       await context.store.replace('document', context.caller.tenant, record, {

@@ -1,6 +1,6 @@
 /**
- * Uploads the content of a document in chunks. The document becomes visible with its last chunk. Until then, its record
- * expires.
+ * Uploads the content of a document in chunks. The document becomes visible with its last chunk. Until the last chunk
+ * arrives, the record of the document has an expiry.
  */
 import { CHUNK_BYTES, type Chunk, splitIntoChunks } from '../../domain/document/chunks.js'
 import { DEFAULT_CONTENT_TYPE } from '../../domain/document/content-type.js'
@@ -19,8 +19,8 @@ const KEY_BYTES = 32
 const KEPT_MS = 60 * 60 * 1000
 
 /**
- * Appends a chunk. Servers and commands use it, because the interface between them and the operation takes no streams. The
- * first chunk begins the upload.
+ * Appends a chunk. Servers and commands use this operation, because an operation cannot take a stream as its input.
+ * The first chunk begins the upload.
  */
 export const appendToUpload = detached({
   name: 'document append',
@@ -53,7 +53,7 @@ export const discardUpload = change({
   run: async (context, { upload }) => ({ is_done: await discardSome(context, upload) }),
 })
 
-/** Stores the content as an upload. Returns its id. A failed upload is removed. */
+/** Stores the content as an upload. Returns the id of the upload. A failed upload is removed. */
 export async function upload(
   session: Session,
   content: Exclude<GivenContent, StagedUpload>,
@@ -69,12 +69,12 @@ export async function upload(
   }
 }
 
-/** Removes an upload. If this fails too, the sweep removes the upload later. */
+/** Removes an upload. If the removal fails too, the sweep removes the upload later. */
 export async function discard(session: Session, id: string): Promise<void> {
   try {
     while (!(await session.record((context) => discardSome(context, id))));
   } catch {
-    // The upload expires.
+    // The error can be ignored, because the upload expires.
   }
 }
 

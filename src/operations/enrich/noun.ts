@@ -1,6 +1,6 @@
 /**
- * Enrichment: what a bank or a card network says about stored data. Coffer sends no request to a bank or
- * network. It answers from published test data.
+ * Enrichment: what a bank or a card network says about stored data. Coffer sends no request to a bank or network.
+ * Coffer answers from published test data.
  */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TokenRecord } from '../../domain/records/records.js'
@@ -54,7 +54,7 @@ const verifyBank = query({
     requireTransform(context, 'token:use', token)
     const account = readAccount(token, routing_number)
     await logTokenUse(context, token)
-    // Loaded only when it is used, because each server loads this module when it starts.
+    // The published data is loaded only when it is used, because each server loads this file when it starts.
     const { verifyAccount } = await import('../../domain/enrichment/published.js')
     return { status: verifyAccount(account.routing_number, account.account_number) }
   },

@@ -31,7 +31,7 @@ const formulaId = idOf('formula', 'The id of the formula, or its name.')
 
 const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
 
-/** This limit counts characters. Later, `domain/reactor/` checks the limit in bytes. */
+/** This limit counts characters. In addition, `domain/reactor/` later checks the limit in bytes. */
 export const codeText = { type: 'string', minLength: 1, maxLength: rules.MAX_CODE_BYTES } as const
 
 const elementProperties = {
@@ -186,7 +186,7 @@ async function isInUse({ store, caller }: Context, record: FormulaRecord): Promi
   return false
 }
 
-/** The attributes of a formula. Unknown properties in the elements of its lists are left out. */
+/** The attributes of a formula. Unknown properties in the elements of the formula's lists are left out. */
 function readBody(input: Infer<typeof formulaInput>) {
   const { name, description, type, icon, code, configuration = [], request_parameters = [] } = input
   const readElement = ({ name, description, type }: rules.FormulaBody['configuration'][number]) => {

@@ -89,7 +89,7 @@ const createGooglePay = change({
   cli: { columns: ['google_pay.id', 'token_intent.id'] },
   examples: [CREATE],
   async check({ google_payment_data = {}, expires_at }, tools) {
-    // Loaded only when it is used, as all code of wallets.
+    // This module is loaded only when it is used, like all code of wallets.
     const { readGoogleCard } = await import('../wallets/google-payload.js')
     return {
       expires: await checkExpiry(expires_at, tools),
@@ -114,7 +114,7 @@ const createGooglePay = change({
   },
 })
 
-/** Makes up a card instead of the encrypted one. @throws CofferError `google_pay_refused` */
+/** Makes up a card instead of the encrypted card. @throws CofferError `google_pay_refused` */
 async function simulate(context: Context, form: 'well-formed' | 'malformed'): Promise<GoogleCard> {
   const mode = await context.setting('wallets.google')
   if (mode === 'refuse' || form === 'malformed') throw refusePayload()

@@ -22,8 +22,8 @@ const createIntent = change({
   examples: [
     `echo '{"type":"card","data":{"number":"4242424242424242","cvc":"123"}}' | coffer intent create`,
   ],
-  // An intent is stored as a token. Its attributes that are not in the input have the defaults of the token
-  // type.
+  // An intent is stored as a token. The attributes of the intent that are not in the input have the defaults of the
+  // token type.
   check: ({ type, data, encrypted }, tools) => prepareGiven({ type, data, encrypted }, tools),
   async run(context, _, wanted) {
     const { record, fingerprintText, code } = 'jwe' in wanted ? await openDraft(context, wanted) : wanted

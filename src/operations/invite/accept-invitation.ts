@@ -69,7 +69,7 @@ export async function acceptInvitation(context: AcceptContext, { names, ...accep
   return member
 }
 
-/** Accepts an invitation without a browser. The actor of its log records is the invited person. */
+/** Accepts an invitation without a browser. In the log records of this operation, the actor is the invited person. */
 export const acceptInvitationLink = detached({
   access: wholeVault,
   name: 'invite accept',

@@ -1,5 +1,5 @@
 /**
- * Invitation links and their mail. A mail is written together with its invitation. `src/delivery` sends it
+ * Invitation links and their mail. A mail is written together with its invitation. `src/delivery` sends the mail
  * after the commit.
  */
 import type { RandomSource } from '../../crypto/ports.js'
@@ -71,8 +71,8 @@ export function randomSecret(random: RandomSource): string {
 }
 
 /**
- * Ends the link of the invitation, and removes its secret from the mail. If the mail still waits for
- * delivery, it is not sent.
+ * Ends the link of the invitation, and removes the secret of the link from the mail. A mail that still waits for
+ * delivery is not sent.
  */
 export async function endLink(
   store: StoreWriter,
@@ -91,8 +91,8 @@ export function readMails(reader: StoreReader, tenant: number, invitationId: str
 }
 
 /**
- * Removes the secret of the link from a mail. A mail that was not sent yet becomes `dropped`, because it is
- * useless without the link.
+ * Removes the secret of the link from a mail. A mail that waits for delivery becomes `dropped`, because a mail
+ * without its link is useless.
  */
 export function withoutSecret({ secret: _, due_at: __, ...mail }: MailRecord): MailRecord {
   return { ...mail, state: mail.state === 'waiting' ? 'dropped' : mail.state }
@@ -106,7 +106,7 @@ export function letterOf(mail: MailRecord, publicUrl: string): Letter {
 }
 
 /**
- * Gives new secrets to the links in the mail of a copied tenant. Otherwise these links would lead to the
+ * Gives new secrets to the links in the mail of a copied tenant. With the same secrets, these links would lead to the
  * original tenant.
  */
 export async function renewLinks(

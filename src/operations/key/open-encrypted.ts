@@ -9,7 +9,7 @@ import type { Context } from '../../framework/context.js'
 /** The cost of one decryption in steps of the budget. A decryption takes about 0.2 ms. */
 const OPENED_STEPS = 20_000
 /**
- * The key that is tried if the wanted key does not exist. This key is public, so a value that this key
+ * The key that is tried if the wanted key does not exist. This key is in the source code, so a value that this key
  * decrypts is always refused.
  */
 const NO_KEY = {
@@ -50,7 +50,10 @@ function useBudget(budget: Budget): void {
   }
 }
 
-/** Returns the keys, newest first. */
+/**
+ * Returns the keys of the tenant, newest first. If the tenant has no key, returns one undefined key, for which
+ * `NO_KEY` is tried.
+ */
 async function listAll({ store, caller }: Context): Promise<(ClientKeyRecord | undefined)[]> {
   const { records } = await store.find('client_key', caller.tenant, { page: 1, size: MAX_KEYS })
   return records.length === 0 ? [undefined] : records

@@ -81,7 +81,10 @@ const listLogs = list({
   run: (session, input, dates) => findLogs(session, input, dates, viewLog),
 })
 
-/** For the dashboard. This list is no operation of an interface, because log records of the API have no trace id. */
+/**
+ * The dashboard uses this list. This list is no operation of an interface, because log records of the API have no
+ * trace id.
+ */
 export const listTracedLogs = list({
   ...logList,
   output: listOutput(object({ ...logProperties, trace_id: text })),

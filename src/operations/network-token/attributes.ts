@@ -12,7 +12,10 @@ import { tokenId } from '../token/token-attributes.js'
 
 export const STATUSES = ['active', 'suspended', 'inactive'] as const
 
-/** Network tokens are in no container. Expressions use them as if they were in the container of cards. */
+/**
+ * Network tokens are in no container. In expressions, the access rules decide about a network token as if it were in
+ * the container of cards.
+ */
 export const CONTAINERS = ['/pci/high/']
 
 const MAX_TEXT = 500
@@ -123,7 +126,10 @@ export function viewNetworkToken(record: NetworkTokenRecord, transform: Transfor
   return omitUndefined(view) as NetworkTokenView
 }
 
-/** An application needs the permission to reveal. The owner has it, and sees the number only with `--reveal`. */
+/**
+ * An application needs the permission to reveal. The owner of the vault has this permission, but sees the number only
+ * with `--reveal`.
+ */
 export function transformFor(caller: Caller): Transform {
   const permission = 'network-token:reveal'
   if (caller.isNoReveal === true || !caller.holds(permission)) return 'mask'

@@ -28,7 +28,7 @@ export const createNetworkToken = change({
   async run(context, request, given) {
     const { card, holder }: CardSource =
       given === undefined ? await readHolder(context, request) : { card: given }
-    // Loaded only when it is used, because it contains the whole table of test cards.
+    // This module is loaded only when it is used, because it loads the whole table of test cards.
     const { askNetwork } = await import('../../domain/network-token/networks.js')
     const refusal = askNetwork(card.number)
     if (refusal !== undefined) throw cardRefused(refusal)
@@ -46,7 +46,7 @@ function show(record: NetworkTokenRecord, deduplicated: boolean): NetworkTokenVi
   return { ...viewNetworkToken(record, 'mask'), _extras: { deduplicated } }
 }
 
-/** A keyed digest of the number of a card. `purpose`: digests for different purposes differ. */
+/** Returns a keyed digest of the number of a card. For a different `purpose`, the digest differs. */
 function digestOf({ store, caller }: Context, purpose: string, number: string): Promise<string> {
   return store.fingerprint(caller.tenant, JSON.stringify(['network_token', purpose, number]))
 }
@@ -84,7 +84,7 @@ async function endOf(context: Context) {
   return { state: 'waiting', due_at: formatDate(context.now + after) } as const
 }
 
-/** The token or token intent shows the id from now on. */
+/** Stores the id of the network token in the token or token intent, which then shows this id. */
 async function linkHolder(context: Context, holder: TokenRecord, id: string): Promise<void> {
   if (holder.network_token_id === id) return
   await rewriteToken(context, context.caller.tenant, { ...holder, network_token_id: id })

@@ -5,8 +5,9 @@ import { rewriteToken } from '../token/rewrite-token.js'
 import { KIND } from './records.js'
 
 /**
- * A token intent with a network token has become the token with this id. The network token then names the token too,
- * unless it was created from another token, and the token shows the network token.
+ * Call this function after a token intent with a network token has become the token with this id. The function stores
+ * the id of the network token in the token. It also stores the id of the token in the network token, unless the
+ * network token was created from another token.
  */
 export async function passToToken(context: Context, intent: IntentRecord, tokenId: string): Promise<void> {
   const { store, caller } = context

@@ -15,7 +15,9 @@ import { CREATE_EXAMPLE } from './examples.js'
 import { KIND, networkTokens } from './records.js'
 
 const CRYPTOGRAM_BYTES = 16
-/** The same for all brands: the network has authenticated nobody. */
+/**
+ * The electronic commerce indicator (ECI) for all brands. The value means that the network has authenticated nobody.
+ */
 const ECI = '07'
 
 /** A network token can be used only in the state `active`. @throws CofferError `validation` */
@@ -76,7 +78,7 @@ async function changeStatus(context: Context, id: string, from: NetworkTokenStat
   return viewNetworkToken(await networkTokens.change(context, before, { status: to }), 'mask')
 }
 
-/** Changes the status as the network does. The log and the event say that the system did it. */
+/** Changes the status as the network does. The log and the event name the system as the actor. */
 export async function changeByNetwork(context: Context, id: string, status: NetworkTokenStatus) {
   const before = await networkTokens.require(context, id)
   const tenant = await context.tenant()
@@ -88,7 +90,7 @@ export async function changeByNetwork(context: Context, id: string, status: Netw
 
 /**
  * Returns the changed record, which the caller of this function stores, and the events that must be enqueued after
- * the commit. An inactive network token does not wait any more.
+ * the commit. If the new status is `inactive`, the record no longer has the state `waiting`.
  */
 export async function tellChange(
   tools: EventTools,

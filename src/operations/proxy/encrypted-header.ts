@@ -1,4 +1,4 @@
-/** The data that a client has encrypted for one call through a proxy. It is never stored. */
+/** The data that a client has encrypted for one call through a proxy. This data is never stored. */
 import { type EncryptedMember, readEncryptedHeader } from '../../domain/encryption/encrypted-header.js'
 import { Budget } from '../../domain/expression/budget.js'
 import { joinPath } from '../../domain/json/find-texts.js'
@@ -24,9 +24,10 @@ interface Showing {
 export const nameOfHeader = (prefix: string) => `${prefix.toUpperCase()}-ENCRYPTED`
 
 /**
- * Returns the value of `{{ encrypted }}`: an object with type and data, or several of these objects by their names.
- * Returns undefined if the call has no header with encrypted data.
- * @throws CofferError `validation` if a part cannot be decrypted, or its data does not fit its type
+ * Returns the value of `{{ encrypted }}`: an object with type and data, or an object that contains several of these
+ * objects by name. Returns undefined if the call has no header with encrypted data.
+ * @throws CofferError `validation` if a member cannot be decrypted, or if the data of a member does not fit the type
+ * of the member
  */
 export async function openHeader(
   context: Context,
@@ -58,7 +59,7 @@ export async function openHeader(
   return Object.fromEntries(opened)
 }
 
-/** Decrypts one member. Its type validates the data, as for a token of this type. */
+/** Decrypts one member. The data is validated by the type of the member, as for a token of this type. */
 async function openMember(
   context: Context,
   { type, encrypted }: EncryptedMember,

@@ -117,8 +117,8 @@ const proxyBody = {
 const proxyInput = lenientInput(['name', 'destination_url'], proxyBody)
 
 /**
- * In a patch, null removes an attribute. For the two booleans, null counts as absent and changes nothing, as
- * in other requests.
+ * In a patch, null removes an attribute. For `require_auth` and `disable_detokenization`, null counts as absent and
+ * changes nothing, as in other requests.
  */
 const proxyPatch = {
   ...patchOf(proxyBody, ['name', 'destination_url']),
@@ -153,8 +153,8 @@ export const createProxy = change({
 })
 
 /**
- * `chosen`: the id and the key that a seed has chosen. They are not in `input`, because every caller can
- * choose the contents of `input`.
+ * `chosen`: the id and the key that a seed has chosen. The id and the key are not in `input`, because every caller
+ * can choose the contents of `input`.
  * @throws CofferError `conflict` if the id or the key is in use
  */
 export async function addProxy(

@@ -67,8 +67,8 @@ async function readKeylessCaller(
       'This proxy, or its application, was deleted or changed during the call.',
     )
   }
-  // The source always reports that the rights are not current. The change counters of shared engines do not
-  // cover proxies, so a change would not be noticed.
+  // The source always reports that the rights are not current, because the change counters of shared engines do not
+  // count changes of proxies. With these counters, a change of the proxy would not be noticed.
   return { ...caller, source: { isCurrent: () => false, read } }
 }
 

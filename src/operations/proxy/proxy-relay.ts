@@ -44,7 +44,10 @@ import { type OpenProxy, rightsOfProxy } from './proxy-values.js'
 import { runningProxy } from './proxy-version.js'
 
 const MAX_TOKENS = 20
-/** In characters. Shorter values of the configuration are not treated as secrets. */
+/**
+ * The minimum length of a secret, in characters. Values of the configuration that are shorter are not treated as
+ * secrets.
+ */
 const MIN_SECRET = 8
 const CONNECTIONS = ['close', 'keep-alive']
 
@@ -102,8 +105,8 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
     if (proxy !== undefined) audit.record('proxy', proxy.id, { operation: 'use', message: 'Proxy used' })
     const type = proxy === undefined ? 'ephemeral' : 'configured'
     const response = { status, elapsed_ms: now - began }
-    // The caller can add a path and a query to the address of the destination. The event contains the address
-    // without this part, because this part may contain data.
+    // The caller can add a path and a query to the address of the destination. The event contains only the address of
+    // the destination, because the added path and query may contain data.
     const destination = { request: { method: filled.method, url: base.href }, response }
     const about = { id: proxy?.id, name: proxy?.name, type, response }
     audit.emit({ type: 'proxy.invoked', about, more: { destination } })

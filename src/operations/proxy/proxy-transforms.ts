@@ -181,7 +181,7 @@ function readActor(
   return session.inUnit(({ store }) => readCodeActor(session, store, readRights), 'soon')
 }
 
-/** Like {@link toAnswer}, for a body that is a JSON value or text. */
+/** Returns the answer like {@link toAnswer}, for a body that is a JSON value or text. */
 function writeAnswer({ body, ...given }: CodeAnswer, prefix: string): OutboundAnswer {
   const isJson = typeof body !== 'string'
   const text = isJson ? (JSON.stringify(body) ?? '') : body
@@ -223,10 +223,10 @@ function changeStatus(given: unknown, prefix: string): { statusCode?: number } {
 }
 
 /**
- * Replaces parts of the text, character by character. In each match of `expression`, it replaces every part
- * that equals a captured value. For `chase_stratus_pan` it replaces the 45th to 63rd character of each line
- * that begins with T74V. A character that consists of two UTF-16 units is replaced as a whole, even if the
- * expression captures only one of the two units. The program runs in a child process with limited time and
+ * Replaces parts of the text, character by character. In each match of `expression`, the program replaces every part
+ * that equals a captured value. For the matcher `chase_stratus_pan`, the program replaces the 45th to 63rd character
+ * of each line that begins with T74V. A character that consists of two UTF-16 units is replaced as a whole, even if
+ * the expression captures only one of the two units. The program runs in a child process with limited time and
  * memory, because an expression may backtrack.
  */
 export const MASK_PROGRAM = String.raw`module.exports = async ({ args, configuration: { expression, replacement } }) => {

@@ -52,7 +52,7 @@ export async function prepareBuild(
   }
 }
 
-/** With the image `node-bt`, code is not built. Its faults are reported when it runs. */
+/** With the image `node-bt`, code is not built. The faults of this code are reported when the code runs. */
 function describeFaults(
   { runtime }: BuiltCode,
   faults: readonly CodeFault[] | undefined = [],
@@ -81,7 +81,8 @@ function mayBeBuilt(runtime: unknown): boolean {
 /** Returns the dependencies in the runtime of an input. The input can be a patch. */
 function readVersions(runtime: unknown): Versions {
   const { image = DEFAULT_IMAGE, dependencies } = isObject(runtime) ? runtime : {}
-  // If a patch has no image, the image of the record is not known here.
+  // A patch without an image does not show which image the record has, so the result is empty only if the input names
+  // the default image.
   if (image === DEFAULT_IMAGE && isObject(runtime) && 'image' in runtime) return {}
   const entries = Object.entries(isObject(dependencies) ? dependencies : {})
   return Object.fromEntries(
@@ -89,7 +90,7 @@ function readVersions(runtime: unknown): Versions {
   )
 }
 
-/** Returns no dependencies for the image `node-bt`, because they have no effect there. */
+/** Returns no dependencies for the image `node-bt`, because dependencies have no effect with this image. */
 function dependenciesOf(runtime: RuntimeOptions | undefined): Versions {
   return isConfigurable(runtime?.image) ? (runtime?.dependencies ?? {}) : {}
 }
@@ -122,7 +123,10 @@ export function requireReady(noun: string, record: { requested?: Requested<unkno
     throw new CofferError('unprocessable', `The ${noun} is not ready: ${state}.`)
 }
 
-/** The attributes of `requested` that describe the build. `requested` also has the version, such as its code, which is not here. */
+/**
+ * The attributes of `requested` that describe the build. The requested version itself, such as its code, is not part
+ * of this output.
+ */
 export const buildErrorOutput = {
   'error_code?': text,
   'error_message?': text,

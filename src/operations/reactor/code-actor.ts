@@ -13,9 +13,9 @@ import type { Session } from '../../framework/context.js'
 import type { StoreReader } from '../../storage/store.js'
 
 /**
- * The rights that a reactor or proxy gives its code. They are the rights of the application, or the
- * `permissions` of the runtime on every container. The `permissions` apply if there is no application. For
- * configurable images, the `permissions` always apply.
+ * The rights that a reactor or proxy gives its code. The code has the rights of the application, or the `permissions`
+ * of the runtime on every container. The `permissions` apply if there is no application. For configurable images, the
+ * `permissions` always apply.
  */
 export interface CodeRights {
   application_id?: string | undefined
@@ -31,20 +31,23 @@ export type ReadCodeRights = (reader: StoreReader) => Promise<CodeRights>
 export interface CodeActor {
   /** The caller of the client of the code; undefined if the code may call nothing. */
   caller: Caller | undefined
-  /** The bound application. It tokenizes the result of the code, even if the code acts for the caller. */
+  /**
+   * The application of the reactor or proxy. The result of the code is tokenized with the rights of this application,
+   * even if the code acts for the caller.
+   */
   application: Caller | undefined
   /**
-   * The id of the application whose rights `caller` has. Undefined if `caller` has the permissions of the
+   * The id of the application whose rights `caller` has. The id is undefined if `caller` has the permissions of the
    * runtime instead.
    */
   actsAs: string | undefined
-  /** Identifies the rights of `caller`. Callers with different rights have different values. */
+  /** A text that identifies the rights of `caller`. Callers with different rights have different texts. */
   rights: string | undefined
 }
 
 /**
  * Reads the actor of code. A call of the code is refused if the caller of the session may no longer invoke the code.
- * It is also refused if the application, or the record that binds the application to the code, was deleted.
+ * A call is also refused if the application, or the record that binds the application to the code, was deleted.
  */
 export async function readCodeActor(
   session: Session,
@@ -57,8 +60,7 @@ export async function readCodeActor(
     application_id === undefined ? undefined : await reader.get('application', tenant, application_id)
   const actsAs = isConfigurable(runtime?.image) ? undefined : found?.id
   const readAgain = (choose: (now: CodeActor) => Caller | undefined) => ({
-    // The source always reports that the rights are not current, because they depend on records of many
-    // kinds.
+    // The source always reports that the rights are not current, because the rights depend on records of many kinds.
     isCurrent: () => false,
     async read(later: StoreReader): Promise<Caller> {
       await session.requireRights(later)
@@ -94,7 +96,7 @@ function isGone(): CofferError {
 }
 
 /**
- * Adds token:create to a caller, because code may always tokenize its result, even if it lacks this
+ * Adds token:create to a caller, because code is always allowed to tokenize its result, even if the caller lacks this
  * permission.
  */
 export function tokenizingCaller(caller: Caller): Caller {

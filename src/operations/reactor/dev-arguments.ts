@@ -8,7 +8,7 @@ import { invoking } from './react.js'
 
 const map = { type: 'object', additionalProperties: true, sensitive: true } as const
 
-/** The caller needs the rights that it needs to invoke a reactor with these arguments. */
+/** The caller needs the same rights as to invoke a reactor with these arguments. */
 export const detokenizeArguments = query({
   ...invoking,
   name: 'reactor arguments',

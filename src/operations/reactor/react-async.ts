@@ -26,8 +26,8 @@ import { reactorId, runningReactor } from './reactor.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
 /**
- * The record of a run must not expire before the run has ended. The run can wait for 1,000 other runs of 15
- * minutes. At four at a time, these take 63 hours.
+ * The record of a run must not expire before the run has ended. The run can wait for 1,000 other runs of 15 minutes.
+ * Four runs are in progress at the same time, so 1,000 runs take 63 hours.
  */
 const LONGEST_MS = 3 * KEPT_MS
 
@@ -81,7 +81,8 @@ export const reactNow = detached({
 })
 
 /**
- * Whether the runtime of the reactor requests asynchronous runs. This option has no effect with the image node-bt.
+ * Whether the runtime of the reactor requests asynchronous runs. The option `async` has no effect with the image
+ * node-bt.
  */
 async function runsLater(context: Context, id: string): Promise<boolean> {
   const { runtime } = runningReactor(await requireRecord(context, 'reactor', id), context.now)
@@ -133,7 +134,7 @@ async function startWithCallback(
 }
 
 interface Work<T> {
-  /** Called in the unit of work that answers the call. `id`: the id of the run. */
+  /** This function is called in the unit of work that answers the call. `id`: the id of the run. */
   begin(context: Context, id: string): Promise<T>
   /**
    * Returns a function that stores the answer of the run. The function is called in the unit of work that
@@ -225,8 +226,8 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
 }
 
 /**
- * Runs the reactor and keeps its answer. The promise never rejects. If the answer cannot be stored, the run
- * counts as interrupted, like a run that ends because the server stops.
+ * Runs the reactor and keeps its answer. The promise never rejects. If the answer cannot be stored, the run counts as
+ * interrupted, as if the server had stopped during the run.
  */
 async function runAndKeep(session: Session, prepared: react.Prepared, keep: react.Keep): Promise<void> {
   const { background } = session
@@ -250,7 +251,7 @@ function keepResult(_: Session, id: string, prepared: react.Prepared): react.Kee
   return async (context, answer) => {
     const { store, caller } = context
     const record = await store.get('reactor_result', caller.tenant, id)
-    // If the reactor was deleted, there is no record.
+    // If the reactor was deleted, the record of the result does not exist.
     if (record === undefined) return
     const whole = withoutRunKeysIn(toEnded(answer))
     const cards = [...prepared.cards, ...(await findCards(store, caller.tenant, whole))]

@@ -121,8 +121,8 @@ export async function invoke(
 }
 
 /**
- * Throws the error with a mark, because the names in its message may contain data. The reason is that code
- * made the request that failed.
+ * Marks the error and throws it. The mark says that the message can contain data, because code has chosen the names
+ * in the failed request.
  */
 function throwAsTelling(error: unknown): never {
   throw markAsTelling(error)
@@ -159,7 +159,7 @@ function endedAs(
 type Json = Record<string, unknown>
 type Request = { id: string; args?: Json }
 
-/** The body of the request as the client sent it. If there was no body, returns the input without the id. */
+/** The body of the request as the client sent it. If the request had no body, returns the input without the id. */
 function bodyOf({ id: _, ...given }: Lenient<Request>): unknown {
   return SENT_BODY in given ? given[SENT_BODY] : given
 }
@@ -194,16 +194,16 @@ export async function checkRequest(
 }
 
 /**
- * `secrets`: in no-reveal mode, the data that the code gets, which is redacted in the answer. `given`: the
- * data of the run, which is redacted in its output on the page. `event`: the object that the events of the
- * run describe. `cards`: the tokens and token intents in the arguments that have a verification code, which
+ * `secrets`: in no-reveal mode, the data that the code gets, which is redacted in the answer. `given`: the data of
+ * the run, which is redacted in the output of the run on the page of the reactor. `event`: the object that the events
+ * of the run describe. `cards`: the tokens and token intents in the arguments that have a verification code, which
  * the vault will delete.
  */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
 /**
- * Without `found`, the arguments are the message of a proxy. A message of a proxy is neither detokenized nor
- * cast.
+ * Prepares a run. Without `found`, the arguments are the message of a proxy. A message of a proxy is neither
+ * detokenized nor cast.
  */
 export async function prepare(
   context: Context,
@@ -302,8 +302,8 @@ interface Invoking {
   isAsync: boolean
   secrets: Secrets | undefined
   /**
-   * Present if the output of the code is stored: collects the data that calls of the code read or write, so
-   * that it is redacted in the output.
+   * Present if the output of the code is stored: collects the data that calls of the code read or write, so that this
+   * data is redacted in the output.
    */
   given?: GivenData
   /** @throws CofferError if the code may no longer get its arguments */

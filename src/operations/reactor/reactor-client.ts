@@ -16,8 +16,8 @@ import { tokenFilters } from '../token/token-filters.js'
 import { tokenize } from '../token/tokenize.js'
 
 /**
- * The limits for the answers to calls of code. They are small, because several answers can be sent to the
- * child process over one pipe at the same time.
+ * The limits for the answers to calls of code. The limits are small, because several answers can be sent to the child
+ * process over one pipe at the same time.
  */
 const CODE: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MAX_ANSWER_BYTES, isStrict: true }
 
@@ -98,7 +98,8 @@ export function createClientCall(session: Session, actor: Caller, { secrets, giv
 }
 
 /**
- * Copies the caller. If the copy gets the data of a token in plaintext, it adds the id of the token to `revealed`.
+ * Copies the caller. When the copy may see the data of a token in plaintext, the id of the token is added to
+ * `revealed`.
  */
 function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
   return deriveCaller(actor, ({ transform }) => ({
@@ -112,8 +113,8 @@ function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
 }
 
 /**
- * Returns the data of those tokens in an answer that were shown in plaintext. `revealed`: the ids of these
- * tokens.
+ * Returns the data of those tokens in an answer that were shown in plaintext. `revealed`: the ids of all tokens that
+ * were shown in plaintext.
  */
 function listRevealed(answer: unknown, revealed: ReadonlySet<string>): unknown[] {
   if (!isObject(answer)) return []
@@ -122,7 +123,7 @@ function listRevealed(answer: unknown, revealed: ReadonlySet<string>): unknown[]
   return tokens.filter(({ id }) => revealed.has(id)).map(({ data }) => data)
 }
 
-/** What the answer to a call about network tokens contains that the stored output of a run must not contain. */
+/** Returns the parts of an answer about network tokens that must not appear in the stored output of a run. */
 function secretsOf(answer: unknown): unknown {
   const { data, cryptogram } = isObject(answer) ? answer : {}
   return [data, cryptogram]

@@ -1,4 +1,7 @@
-/** The stored runs of reactors. They may contain arguments, so only the owner of the vault can read them. */
+/**
+ * The stored runs of reactors. Stored runs may contain arguments, so only the owner of the vault can read stored
+ * runs.
+ */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { ALL_WITHHELD, type GivenData } from '../../domain/reactor/printed.js'
 import { withoutRunKeysIn } from '../../domain/reactor/run-key.js'
@@ -69,8 +72,8 @@ function cutConsole(lines: ReactorRun['console']): ReactorRunRecord['console'] {
 
 async function removeOldest(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
   const where = { field: 'reactor', value: reactorId }
-  // This reads at most one record. If the reactor has a run at this position, there are enough old runs to
-  // remove a whole batch.
+  // The following search reads at most one record. If the reactor has a run at this position, there are enough old
+  // runs to remove a whole batch.
   const position = { where, page: KEPT_RUNS + REMOVED_AT_ONCE, size: 1 }
   if ((await store.find('reactor_log', tenant, position)).records.length === 0) return
   const { records } = await store.find('reactor_log', tenant, { where, page: 2, size: KEPT_RUNS })

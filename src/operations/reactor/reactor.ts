@@ -155,7 +155,7 @@ export const createReactor = change({
 })
 
 /**
- * `id`: the id that a seed has chosen. It is not in `input`, because every caller can choose the contents of
+ * `id`: the id that a seed has chosen. The id is not in `input`, because every caller can choose the contents of
  * `input`.
  */
 export async function addReactor(

@@ -40,7 +40,9 @@ export function createRunAccess(
     if (!isInProgress) throw new CofferError('unauthenticated', 'The run that sent this request has ended.')
   }
 
-  /** Copies the caller. The copy has no rights after the run has ended. This also applies to requests in progress. */
+  /**
+   * Copies the caller. The copy has no rights after the run has ended, not even for requests that are in progress.
+   */
   const asRun = (caller: Caller): Caller => {
     const read = async (reader: StoreReader) => {
       requireKey()
@@ -66,8 +68,8 @@ export function createRunAccess(
   }
 
   /**
-   * Marks the caller of another key. The copy keeps the rights of that key. After the run has ended, the copy
-   * has no rights.
+   * Copies the caller of a request without the key of the run, and marks the copy. The copy has the rights of the
+   * caller until the run ends, and no rights after that.
    */
   const asOther = (caller: Caller): Caller => {
     const read = async (reader: StoreReader) => {

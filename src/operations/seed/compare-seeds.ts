@@ -1,11 +1,11 @@
-/** Compares two seeds list by list. Both have the form that `seed export` gives. */
+/** Compares two seeds list by list. Both seeds have the form that `seed export` writes. */
 import { canonicalJson } from '../../domain/json/json.js'
 import type { Item } from './seed-items.js'
 
 export interface Difference {
   list: string
   name: string
-  /** `missing`: only the first seed has the record. `added`: only the second seed has it. */
+  /** `missing`: only the first seed has the record. `added`: only the second seed has the record. */
   difference: 'missing' | 'added' | 'changed'
   /** The names of the attributes that differ. */
   attributes?: string[]
@@ -36,7 +36,7 @@ function compareLists(list: string, first: readonly Item[], second: readonly Ite
     })
   }
   const withoutTwin = pair(first, ({ id }) => id)
-  // An item without an id matches an item with equal attributes. If there is no such item, it matches the
+  // An item without an id matches an item with equal attributes. If no item has equal attributes, an item matches the
   // item with the same name.
   const others = pair(withoutTwin, ({ id: _, ...item }) => canonicalJson(item))
   const missing = pair(others, ({ name, email }) => name ?? email)
@@ -46,8 +46,8 @@ function compareLists(list: string, first: readonly Item[], second: readonly Ite
 }
 
 /**
- * If the first item has no id, the id of the second item is random and is not compared. The rule for the key
- * is the same.
+ * If the first item has no id, the id of the second item is random and is not compared. Likewise, if the first item
+ * has no key, the key of the second item is not compared.
  */
 function differing(first: Item, second: Item): string[] {
   const names = new Set([...Object.keys(first), ...Object.keys(second)])

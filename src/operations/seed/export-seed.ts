@@ -93,8 +93,8 @@ type Item = Readonly<Record<string, unknown>>
 
 interface References {
   /**
-   * Refers to the record with this id by its name. If other records of its kind have the same name, refers to
-   * it as `{ id }`.
+   * Refers to the record with this id by its name. If another record of the same kind has the same name, refers to
+   * the record as `{ id }`.
    */
   objectOf(id: unknown): unknown
   /** Returns the name of the reactor with this id, or the id if the name is not unique. */
@@ -145,7 +145,7 @@ function showRecord(
   return omitUndefined(Object.fromEntries(attributesOf(list).map((name) => [name, values[name]])) as object)
 }
 
-/** The official formulas that reactors of the tenant run. They belong to the vault. */
+/** The official formulas that reactors of the tenant run. Official formulas belong to the vault. */
 async function findOfficial({ store, caller }: Context): Promise<FormulaRecord[]> {
   const used = new Set((await readAll(store, 'reactor', caller.tenant)).map(({ formula_id }) => formula_id))
   return (await readAll(store, 'formula', VAULT_TENANT)).reverse().filter(({ id }) => used.has(id))

@@ -20,7 +20,9 @@ import { type ListName, seedSchema } from './seed-schema.js'
 
 export type Item = Readonly<Record<string, unknown>>
 
-/** Answers of the emulated service contain these attributes. Answers of Coffer may lack them. */
+/**
+ * Answers of the emulated service contain these attributes. Answers of Coffer do not always contain these attributes.
+ */
 const READ_ONLY =
   'id tenant_id state requested created_by created_at created_date modified_by modified_at modified_date _extras'
 

@@ -118,7 +118,7 @@ const schema = {
 
 type Schema = typeof schema
 /**
- * Gives the type of the schema a name. Otherwise the type declarations of the package would repeat the whole
+ * Gives the type of the schema a name. Without this name, the type declarations of the package would repeat the whole
  * type.
  */
 export interface SeedSchema extends Schema {}

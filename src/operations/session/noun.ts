@@ -1,6 +1,6 @@
 /**
  * Sessions are short-lived keys for browsers. A public application creates a session. A private application
- * authorizes it.
+ * authorizes the session.
  */
 import { SESSION_KEY } from '../../domain/access/application.js'
 import { formatDate, parseLogDate } from '../../domain/dates.js'
@@ -20,8 +20,8 @@ import { checkRights, permissionList, readRights, ruleList } from '../applicatio
 const SESSION_MINUTES = 3
 const LONGEST_HOURS = 24
 /**
- * The maximum number of live sessions that one application has created. It is also the maximum number that
- * one application has authorized.
+ * The maximum number of live sessions that one application has created. The same number is the limit for the live
+ * sessions that one application has authorized.
  */
 export const MAX_LIVE_SESSIONS = 10_000
 const MINUTE_MS = 60_000

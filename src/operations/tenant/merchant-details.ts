@@ -10,10 +10,10 @@ import {
 import { component, object, text } from '../../framework/output.js'
 import { mapMembers, type ObjectSchema, type Schema } from '../../framework/schema.js'
 
-/** The maximum number of characters of each text. */
+/** The maximum number of characters of each text in the details. */
 const MAX_TEXT = 1000
 
-/** `nullable`: null is a value, as in a patch, in which it removes the text or object. */
+/** `nullable`: whether null is a valid value. In a patch, null removes the text or object. */
 function detailsOf(nullable: boolean) {
   const isNullable = nullable ? { nullable } : {}
   const objectOf = (properties: Record<string, Schema>): ObjectSchema =>
@@ -36,7 +36,10 @@ function detailsOf(nullable: boolean) {
 
 const description = 'What card networks want to know of the merchant, as JSON: merchant, card_network_info.'
 
-/** The type of the value is `Record<string, unknown>`, because {@link readDetails} gives it its type. */
+/**
+ * The type of the input is only `Record<string, unknown>`, because {@link readDetails} returns the details with their
+ * exact type.
+ */
 export const detailsInput = { ...detailsOf(false), description } as ObjectSchema & { properties?: never }
 export const detailsPatch = { ...detailsOf(true), description } as ObjectSchema & { properties?: never }
 

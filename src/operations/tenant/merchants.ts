@@ -132,7 +132,7 @@ async function requireOwnTenant(context: Context, id: string | undefined): Promi
   throw new CofferError('not_found', 'There is no tenant with this id.')
 }
 
-/** `own`: the merchant that may have the name already. @throws CofferError `conflict` */
+/** `own`: the merchant that is changed, which may already have this name. @throws CofferError `conflict` */
 async function requireFreeName(
   { store, caller }: Context,
   name: string,

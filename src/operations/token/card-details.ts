@@ -1,6 +1,6 @@
 /**
- * Finds the details that a card network has about a card. This happens when the number is written, so that
- * reads need no look-up.
+ * Finds the details that a card network has about a card. The details are looked up when the card number is written,
+ * so that reads need no look-up.
  */
 import type { CardEnrichment } from '../../domain/enrichment/card-enrichment.js'
 import type { TokenRecord } from '../../domain/records/records.js'
@@ -8,7 +8,9 @@ import type { Context } from '../../framework/context.js'
 
 type Holder = Pick<TokenRecord, 'type' | 'data' | 'card_details'>
 
-/** `before`: the record that is replaced. If the card number does not change, its details do not change. */
+/**
+ * `before`: the record that is replaced. If the card number does not change, the details of the card do not change.
+ */
 export async function enrichCard(
   context: Context,
   written: Holder,

@@ -48,7 +48,10 @@ export async function checkNewToken(
   return intent === undefined ? checked : { intent: intent as string, given: input, budget }
 }
 
-/** Like {@link checkNewToken}. If the input names a token intent, the draft has no data. */
+/**
+ * Validates the input like {@link checkNewToken}, but does not convert a token intent: if the input names a token
+ * intent, the returned draft has no data.
+ */
 export async function prepareGiven(input: Given, tools: CheckTools, budget = new Budget(tools.turns)) {
   const draft = await prepareToken(input, await readRules(input, tools, budget))
   return isGiven(input.encrypted) ? { jwe: readJwe(input.encrypted)!, given: input, budget } : draft

@@ -1,6 +1,7 @@
 /**
  * Deletes the verification codes of cards in time. The record of a token or token intent says when its code expires.
- * From then on, no read shows the code. A timer record expires at the same time, and the sweep then erases the code.
+ * After the code has expired, no read shows the code. A timer record expires at the same time, and the sweep then
+ * erases the code.
  */
 import type { CardCode, CodeTimerRecord, TokenRecord } from '../../domain/records/token-record.js'
 import type { DraftCode } from '../../domain/token/token.js'
@@ -75,8 +76,8 @@ export async function eraseCode(
     return holder === 'token' ? storeExpiryEvent(tools, tenant, record) : []
   }
   if (code.timer === id && code.until !== undefined) {
-    // If the code has not expired although its timer has, the vault was restored to an earlier state. The
-    // code then gets the remaining time that it had in that state.
+    // If the timer has expired but the code has not, the vault was restored to an earlier state. A new timer then
+    // starts with the time that remained for the code in that state.
     const renewed = await startTimer(tools, tenant, { holder, holder_id }, code.until - store.codeTime)
     await rewriteToken(tools, tenant, { ...record, code: { ...code, ...renewed } })
   }

@@ -78,8 +78,8 @@ async function convertIntent<T extends Named>(
   const draft = await prepareToken({ ...attributes, type: intent.type, data }, rules)
   const answer = (original: TokenRecord) => mergeIntoDuplicate(context, original, draft, rules)
   const created = await create(context, draft, show, { isInSameContainers: true, answer })
-  // The intent is removed after all checks. If the creation is refused during an import, the import continues
-  // with its next row, and the intent must still exist.
+  // The intent is removed only after all checks. If the creation of a token is refused during an import, the import
+  // continues with its next row, so the intent of the refused row must still exist.
   await store.remove('token_intent', caller.tenant, id)
   await stopTimer(store, caller.tenant, intent.code)
   audit.record('token_intent', id, {
@@ -89,7 +89,7 @@ async function convertIntent<T extends Named>(
   })
   const { id: tokenId, type } = created instanceof Existing ? created.result : created
   if (intent.network_token_id !== undefined) {
-    // Loaded only when it is used, because few token intents have a network token.
+    // This module is loaded only when it is used, because few token intents have a network token.
     const { passToToken } = await import('../network-token/pass-to-token.js')
     await passToToken(context, intent, tokenId)
   }
@@ -116,7 +116,7 @@ interface Found {
   transform: Transform
   tenant: TenantRecord
   fingerprint: string
-  /** A token with an equal fingerprint. It may count as the duplicate. */
+  /** A token with an equal fingerprint. This token is possibly a duplicate of the new token. */
   original: TokenRecord | undefined
 }
 
@@ -171,7 +171,7 @@ async function gather(
 }
 
 function createRecord(context: Context, draft: TokenDraft, found: Found, id: string): TokenRecord {
-  // The spread is the last member. If members followed it, V8 would give each object its own hidden class,
+  // The spread is the last member. If members followed the spread, V8 would give each object its own hidden class,
   // which costs microseconds.
   return {
     id,

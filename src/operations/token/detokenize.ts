@@ -23,8 +23,8 @@ import { type FoundRecord, READ, readDeclaration, type UsedRecord, viewToken } f
 
 const MAX_TOKENS = 100
 /**
- * The approximate limit for the result, in characters. It exists because the arguments of a reactor are sent to its
- * process in one message.
+ * The approximate limit for the result, in characters. The limit exists because the arguments of a reactor are sent
+ * to the process of the reactor in one message.
  */
 const MAX_SIZE = 16 * 1024 * 1024
 
@@ -33,7 +33,8 @@ export type FoundExpressions = Awaited<ReturnType<typeof findExpressions>>
 interface Access {
   permission: Permission
   /**
-   * The log entry for each used token. Absent if the calling function logs the uses later (see `reached`).
+   * The log entry for each used token. The log entry is absent if the calling function logs the uses later (see
+   * `reached`).
    */
   log?: LogEntry
   reached?(record: UsedRecord): void

@@ -13,8 +13,8 @@ import { logToken, matchesId, whereGranted } from './token-access.js'
 import { addExtras, READ, type TokenView, viewToken } from './token-attributes.js'
 
 /**
- * Whether deduplication applies to a new token. Always false in no-reveal mode, because a duplicate would confirm a
- * guess.
+ * Whether deduplication applies to a new token. The result is always false in no-reveal mode, because a duplicate
+ * would confirm a guess of the data.
  */
 export function isDeduplicated(
   { caller }: Context,

@@ -1,4 +1,7 @@
-/** Tokens and token intents whose data a client has encrypted. No answer shows this data, not even masked. */
+/**
+ * Tokens and token intents whose data a client has encrypted. No answer shows the data of such a token or token
+ * intent, not even masked.
+ */
 import { prepareToken, type TokenDraft } from '../../domain/token/token.js'
 import type { Context } from '../../framework/context.js'
 import { openEncrypted } from '../key/open-encrypted.js'

@@ -1,11 +1,14 @@
-/** The records to which expressions refer. For each kind of record, how it is found and shown. */
+/**
+ * The kinds of records to which expressions can refer. For each kind, a function finds the record and says how the
+ * record is shown.
+ */
 import type { RecordKind } from '../../domain/expression/expression.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import type { Context } from '../../framework/context.js'
 import { type FoundRecord, intentOutput, tokenOutput, viewIntentData, viewToken } from './token-attributes.js'
 
 interface Row {
-  /** The kind in messages. */
+  /** The name of the kind in error messages. */
   label: string
   find(context: Context, id: string): Promise<FoundRecord | undefined>
 }
@@ -27,12 +30,12 @@ export const RECORDS: Readonly<Record<RecordKind, Row>> = {
   },
   network_token: {
     label: 'network token',
-    // Loaded only when it is used, because few expressions refer to network tokens.
+    // This module is loaded only when it is used, because few expressions refer to network tokens.
     find: async (context, id) => (await import('../network-token/expression.js')).findUsed(context, id),
   },
   google_pay: {
     label: 'card of Google Pay',
-    // Loaded only when it is used, as all code of wallets.
+    // This module is loaded only when it is used, like all code of wallets.
     find: async (context, id) => (await import('../wallets/expression.js')).findGooglePay(context, id),
   },
   apple_pay: {

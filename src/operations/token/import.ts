@@ -94,7 +94,7 @@ async function importBatch(
   const actor_id = caller.actor.id
   const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
   const isOwn = before?.actor_id === actor_id
-  // If this batch was committed before, the sender did not get the answer and repeats it. The repeated rows
+  // If this batch was committed before, the sender did not get the answer and repeats it. In the repetition, the rows
   // can be divided into smaller batches than before.
   const known = isOwn && first >= before.first ? before.results.slice(first - before.first) : []
   if (known.length > 0) return known.slice(0, checked.length || undefined)
@@ -105,8 +105,8 @@ async function importBatch(
   const results = await createRows(context, checked, stops)
   // The sender asks with an empty batch how many rows of the run were imported.
   if (run === undefined || checked.length === 0) return results
-  // A refused row ends the run if `stops` is set. A refused row that ends the run is not recorded. Therefore
-  // a resumed run can send a corrected row in its place.
+  // A refused row ends the run if `stops` is set. A refused row that ends the run is not recorded. Therefore a
+  // resumed run can send a corrected row in place of the refused row.
   const kept = stops ? results.filter(({ status }) => status !== 'refused') : results
   const record = { id: run, actor_id, first, results: kept }
   const options = { expires: now + RESUMABLE_MS }
@@ -116,8 +116,8 @@ async function importBatch(
 }
 
 /**
- * Returns the error for a batch that does not follow the last batch. `done`: the number of rows that the run
- * has imported. Undefined if the run belongs to another caller.
+ * Returns the error for a batch that does not follow the last batch. `done`: the number of rows that the run has
+ * imported. `done` is undefined if the run belongs to another caller.
  */
 function refuseOrder(first: number, done: number | undefined): CofferError {
   if (done === undefined) return conflict('This batch does not follow the last batch of this run.')

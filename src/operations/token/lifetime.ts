@@ -25,8 +25,8 @@ const BATCH = 200
 const BLOCKS = 64
 const DAY_MS = 24 * 60 * 60 * 1000
 /**
- * In ms. The recorded time of the last creation of a token type can be too early, but by less than this
- * duration.
+ * The maximum error in ms of the recorded time of the last creation of a token type. The recorded time can be too
+ * early by less than this duration.
  */
 const NOTED_MS = 1000
 
@@ -81,9 +81,10 @@ function recordCreation(store: StoreWriter, tenant: number, { type, created_at: 
 }
 
 /**
- * Records the time of the last creation of a type. Writes nothing if a newer token of the type exists, or if
- * the recorded time is less than a second older. Otherwise many concurrent deletions would write this one
- * record and conflict with each other. Contract: the token may still exist.
+ * Records the time of the last creation of a type. Writes nothing if a newer token of the type exists, or if the
+ * recorded time is less than a second older. A time that is less than a second older is not replaced, because many
+ * concurrent deletions would conflict with each other if each deletion wrote this record. The parameter `token` may
+ * still exist in the store.
  */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
   const { id, type: value, created_at } = token
@@ -135,8 +136,8 @@ type SweepTools = Pick<
 
 /**
  * Purges at most `limit` expired records of any tenant, and resolves to the number of purged records. Logs the expiry
- * of tokens and keys. Drops log records that are older than `logs.keep`. After a jump of the clock, stores the time
- * too. A later sweep can then distinguish a wrong clock from elapsed time. Stops when `isOver` returns true.
+ * of tokens and keys. Drops log records that are older than `logs.keep`. After a jump of the clock, also stores the
+ * time, so that a later sweep can distinguish a wrong clock from elapsed time. Stops when `isOver` returns true.
  */
 export async function sweepExpired(
   { store, createUuid, deliveries, containerSets, expressions, logSink }: SweepTools,
@@ -189,7 +190,8 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
     else if (kind === 'api_key') waiting.push(...(await purgeKey(tools, record)))
     else if (kind === 'code_timer') waiting.push(...(await eraseCode(tools, tenant, record)))
     else if (kind === 'threeds_timer') {
-      // Loaded only when a challenge ends, because every command about tokens loads this file.
+      // This module is loaded only when a challenge ends, because every command about tokens loads the file
+      // `lifetime.ts`.
       const { endByTimer } = await import('../3ds/changes.js')
       waiting.push(...(await endByTimer(tools, tenant, record)))
     } else if (kind === 'document') {

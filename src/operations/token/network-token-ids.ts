@@ -4,8 +4,9 @@ import type { TokenRecord } from '../../domain/records/records.js'
 import type { Context } from '../../framework/context.js'
 
 /**
- * Returns `view` with the id of the network token. A record can name a network token that was deleted later, so the
- * store is asked. Most records name none, and for them nothing is read.
+ * Returns `view` with the id of the network token. If the record names a network token, the function looks up the
+ * network token, because it may have been deleted since then. For a record that names no network token, nothing is
+ * read.
  */
 export function showNetworkToken<V extends { _extras?: object | undefined }>(
   { store, caller }: Context,

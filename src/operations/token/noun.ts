@@ -90,8 +90,8 @@ export const getToken = query({
     'coffer token get card-1 --reveal --fields data',
     'coffer token get card-1 --reveal --fields data.number -o value',
   ],
-  // This operation gets the most requests. If the store belongs to one process, no step of this operation
-  // waits for a promise, for speed.
+  // This operation gets the most requests. Therefore, if the store belongs to one process, no step of this operation
+  // waits for a promise, because waiting would take time.
   run: (context, input) =>
     andThen(requireRecord(context, 'token', input.id), (record) => {
       const transform = requireTransform(context, 'token:read', record)

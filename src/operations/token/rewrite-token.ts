@@ -6,8 +6,8 @@ import type { StoreWriter } from '../../storage/store.js'
 type RewriteTools = { store: StoreWriter } & Pick<Host, 'expressions'>
 
 /**
- * Replaces a token or token intent by a version with the same attributes. Its search values, its expiry and its time
- * of modification stay, because no caller has changed the token.
+ * Replaces a token or token intent by a version with the same attributes. The search values, the expiry and the time
+ * of modification of the record do not change, because no caller has changed the token.
  */
 export async function rewriteToken(
   { store, expressions }: RewriteTools,

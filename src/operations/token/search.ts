@@ -65,7 +65,7 @@ export const searchTokens = list({
   },
 })
 
-/** Returns only ids and no data, so the access is not logged. */
+/** The operation returns only ids and no data, so the access is not logged. */
 export const findTokens = list({
   name: 'token find',
   summary: 'Find tokens by their id or its first 8 characters.',
@@ -161,8 +161,8 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
 
 /**
  * If search.masked_data is false, restricts `condition` to tokens whose data the caller may see. Without this
- * restriction, the results of a search could disclose masked data. This also applies to a query with a
- * negation.
+ * restriction, the results of a search could disclose masked data. A query with a negation would disclose masked data
+ * too.
  */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   if (context.caller.isNoReveal)
@@ -181,9 +181,8 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
 const BY_PAGE = '; POST /tokens/search takes more'
 
 /**
- * Sorts the fields, so that equal filters give equal cursors. `pathOf` returns the property of the input to
- * which an error about a field belongs. `advice`: the end of the message about fields that cannot be
- * combined.
+ * Sorts the fields, so that equal filters give equal cursors. `pathOf` returns the property of the input to which an
+ * error about a field belongs. `advice`: the end of the error message about fields that cannot be combined.
  */
 function checkFields(
   fields: readonly SearchField[],

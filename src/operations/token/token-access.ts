@@ -14,8 +14,8 @@ import { entityTypeOf, messageAbout, type TokenView, type UsedRecord, viewToken 
 import { type TokenFilters, wantedTypes } from './token-filters.js'
 
 /**
- * Costs in steps of the budget. `PATH_STEPS`: comparing a container with a path. `RULE_STEPS`: deciding about
- * a container by one access rule.
+ * The costs of two comparisons, in steps of the budget. `PATH_STEPS`: comparing a container with a path.
+ * `RULE_STEPS`: deciding about a container by one access rule.
  */
 const PATH_STEPS = 5
 const RULE_STEPS = 20
@@ -59,7 +59,7 @@ export async function filterConditions(context: Context, filters: TokenFilters):
 /**
  * Lists the tokens. The containers of a token may change after the token is located. Therefore the rules decide
  * again, with the current containers, how the token is shown. `asking`: the caller with its rights at the start of
- * the request. In a later unit of work, the caller may have other rights.
+ * the request. The caller of a later unit of work may have other rights than `asking`.
  */
 export function listGranted(
   asking: Caller,
@@ -88,8 +88,9 @@ export function listGranted(
 }
 
 /**
- * The error for a list that cannot continue. The cause is that access rules about token ids were added or
- * removed during the list. With these rules, tokens are found by another method.
+ * The error for a list that cannot continue. The cause is that access rules about token ids were added or removed
+ * during the list. With rules about token ids, tokens are found by another method, with which the list cannot
+ * continue.
  */
 function rightsChanged(): CofferError {
   const message = 'The rights of the caller have changed while the list was read. Try again.'
@@ -108,9 +109,9 @@ export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]
 }
 
 /**
- * The condition for tokens that the caller may list. Decides by the rules once for each distinct set of
- * containers, of which there are few. If rules depend on token ids, {@link matchesId} applies them, and this
- * function applies no rule.
+ * The condition for tokens that the caller may list. The function applies the rules once for each distinct set of
+ * containers, because the tokens have few distinct sets. If rules depend on token ids, this function applies no rule,
+ * because {@link matchesId} applies all rules.
  */
 export async function whereGranted(
   context: Context,
@@ -128,9 +129,9 @@ export async function whereGranted(
 }
 
 /**
- * The condition for tokens in containers that match a pattern. A `*` at the end matches any text. If the text
- * before the `*` ends in the middle of a name, the pattern is compared with all sets of containers. In all
- * other cases an index finds the sets.
+ * The condition for tokens in containers that match a pattern. A `*` at the end matches any text. If the text before
+ * the `*` ends in the middle of a name, the pattern is compared with all sets of containers. For all other patterns,
+ * an index finds the tokens.
  */
 export async function inContainers(context: Context, patterns: readonly string[]): Promise<Condition> {
   const or: Condition[] = []
@@ -176,9 +177,10 @@ interface Wanted {
 }
 
 /**
- * Finds the tokens whose set of containers `matches`. The index finds the sets in the areas. The condition
- * then names the sets that match, or excludes the sets that do not match, whichever are fewer. Contract: a
- * list checks each token that it shows, because the sets can change after this function has read them.
+ * Returns a condition for the tokens whose set of containers `matches` accepts. The index finds the sets in the
+ * areas. The condition names the sets that match, or excludes the sets that do not match, depending on which list of
+ * sets is shorter. Contract: a list checks each token that it shows, because the sets can change after this function
+ * has read them.
  */
 async function whereContainers(context: Context, { areas, matches, steps }: Wanted): Promise<Condition> {
   const { caller, turns, containerSets } = context

@@ -18,7 +18,10 @@ export const UPDATED = { operation: 'update', message: 'Token updated' } as cons
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
 export const readDeclaration = { isExplainable: true, plaintext: 'masked', log: READ } as const
 
-/** The records besides tokens and token intents whose data expressions use: their names in messages, by entity type. */
+/**
+ * The names in error messages of the records that are neither tokens nor token intents, but whose data expressions
+ * can use. The keys are the entity types.
+ */
 const USED_NAMES = {
   network_token: 'Network token',
   google_pay: 'Google Pay',
@@ -34,11 +37,14 @@ type Named = Pick<UsedRecord, 'is_intent' | 'entity'>
 
 /** A record to which an expression refers, and how it is shown. */
 export interface FoundRecord {
-  /** Access rules decide about this record. Its data is secret. */
+  /** Access rules decide about this record. The data of this record is secret. */
   record: UsedRecord
   output: Schema
   view(shown: Transform): object
-  /** Why the record cannot be used, if the caller may use it. For example, a network token is suspended. */
+  /**
+   * The reason why the record cannot be used, although the caller has the right to use it. For example, the record is
+   * a suspended network token.
+   */
   fault?: string
 }
 
@@ -215,8 +221,8 @@ export const tokenOutput = output.component('Token', columns, {
 export type TokenView = Infer<typeof tokenOutput>
 
 /**
- * The columns of exports and seeds: the attributes that `create` accepts. Programs rely on their order, so
- * add new attributes at the end.
+ * The columns of exports and seeds: the attributes that `create` accepts. Programs rely on the order of the columns,
+ * so add new attributes at the end.
  */
 export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
   (name) => name in createAttributes,
@@ -228,8 +234,8 @@ export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
  */
 export function viewToken(record: TokenRecord, transform: Transform) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
-  // The view is one literal, for speed. If a list of names made the object, each read and creation would take
-  // microseconds longer.
+  // The view is one literal, for speed. If the object were built from a list of names, each read and each creation
+  // would take microseconds longer.
   const view: Record<keyof TokenView, unknown> = {
     id: record.id,
     tenant_id: record.tenant_id,

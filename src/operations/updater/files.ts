@@ -1,6 +1,6 @@
 /**
- * The files of batch jobs: the uploaded file and the result. Anybody with the address, which contains a
- * secret, can access a file. The owner can access it too.
+ * The files of batch jobs: the uploaded file and the result. Anybody with the address, which contains a secret, can
+ * access a file. The owner of the vault can access the files too.
  */
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { decodeUtf8 } from '../../domain/json/json.js'
@@ -25,7 +25,7 @@ interface Found {
   job: UpdaterJobRecord
 }
 
-/** Finds the job in all tenants, because its address does not name the tenant. */
+/** Finds the job in all tenants, because the address of the file does not name the tenant. */
 export async function findJobOfAny(store: StoreReader, id: string): Promise<Found | undefined> {
   for (const { number: tenant } of await readAll(store, 'tenant', 0)) {
     const job = await findJob(store, tenant, id)
@@ -41,7 +41,7 @@ export async function checkUpload(host: FilesHost, asked: Asked): Promise<void> 
   await host.store.read((reader) => requireUpload(host, reader, asked))
 }
 
-/** Stores the uploaded file. The queue then processes it. @throws CofferError `forbidden` */
+/** Stores the uploaded file. The delivery queue then processes the file. @throws CofferError `forbidden` */
 export async function uploadFile(host: FilesHost, asked: Asked, bytes: Uint8Array): Promise<void> {
   const waiting = await host.store.write(async (writer) => {
     const { tenant, job } = await requireUpload(host, writer, asked)

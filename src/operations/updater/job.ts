@@ -46,7 +46,7 @@ export function isJob(record: object): record is UpdaterJobRecord {
   return !('job_id' in record)
 }
 
-/** Returns undefined if no job has this id, or if its file was not uploaded in time. */
+/** Returns undefined if no job has this id, or if the file of the job was not uploaded in time. */
 export async function findJob(
   store: StoreReader,
   tenant: number,

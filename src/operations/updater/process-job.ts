@@ -37,8 +37,8 @@ interface Work {
 }
 
 /**
- * Processes the job until it has ended, or until `isStopped`. A stopped job continues later with its next
- * row. Does nothing if the data of the vault was replaced meanwhile.
+ * Processes the job until the job has ended, or until `isStopped` returns true. A stopped job continues later with
+ * its next row. If the data of the vault was replaced meanwhile, the function stops without an error.
  */
 export async function processJob(work: Work): Promise<void> {
   const { host, tenant, id, isStopped } = work
@@ -131,7 +131,7 @@ async function updateRow(context: Context, job: UpdaterJobRecord, row: RequestRo
   }
 }
 
-/** The log and the event say that the system ended the job, and not the caller that created it. */
+/** The log and the event name the system as the actor that ended the job, and not the caller that created the job. */
 async function end(
   context: Context,
   { state: _, due_at: __, ...job }: UpdaterJobRecord & { status: 'completed' | 'failed' },

@@ -1,4 +1,4 @@
-/** Asks the account updater about one stored card. If the card was replaced, makes the token of the new card. */
+/** Asks the account updater about one stored card. If the card was replaced, creates a token for the new card. */
 import { Budget } from '../../domain/expression/budget.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TokenRecord } from '../../domain/records/records.js'
@@ -15,8 +15,8 @@ import { CREATED, type TokenView } from '../token/token-attributes.js'
 export interface CardRequest {
   token_id: string
   /**
-   * The month and the year are used instead of the date in the token. NaN means that the file contains a text
-   * that is not a month or a year.
+   * The month and the year of the request are used instead of the expiration date in the token. NaN means that the
+   * file contains a text that is not a month or a year.
    */
   expiration_month?: number | undefined
   expiration_year?: number | undefined
@@ -59,7 +59,7 @@ export async function updateCard(context: Context, request: CardRequest): Promis
   const stored = token.data as StoredCard
   const { expiration_month = stored.expiration_month, expiration_year = stored.expiration_year } = request
   if (!isGiven(expiration_month) || !isGiven(expiration_year)) return { code: 'ERR_INVALID_EXP_DATE' }
-  // Loaded only when it is used, because it contains the whole table of test cards.
+  // This module is loaded only when it is used, because it loads the whole table of test cards.
   const { askNetwork } = await import('../../domain/updater/cards.js')
   const change = askNetwork(stored.number, request)
   if (change.code !== 'UPD_PAN' && change.code !== 'UPD_EXP_DATE') return { code: change.code }

@@ -1,6 +1,6 @@
 /**
- * Operations on an open vault as a whole: status, verification, compaction, backup and header. Only its owner
- * may use them.
+ * Operations on an open vault as a whole: status, verification, compaction, backup and header. Only the owner of the
+ * vault may use these operations.
  */
 import { owner, wholeVault } from '../../framework/declaration.js'
 import { detached } from '../../framework/operation.js'

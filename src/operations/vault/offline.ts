@@ -1,6 +1,6 @@
 /**
- * Operations that need exclusive access to a vault, or that run before it is opened. Only its owner may use
- * them.
+ * Operations that need exclusive access to a vault, or that run before the vault is opened. Only the owner of the
+ * vault may use these operations.
  */
 import { describeLostTenants } from '../../domain/records/lost-tenants.js'
 import { CofferError, conflict, usage } from '../../errors.js'
@@ -135,7 +135,10 @@ export const changePassphrase = offline({
   },
 })
 
-/** A part of the question before a key slot is removed. It explains the limits of the removal. */
+/**
+ * A part of the question before a key slot is removed. This text explains that the removal does not lock out somebody
+ * who has kept the removed key.
+ */
 const AFTER_REMOVAL =
   'Somebody who has kept the removed key and an older vault.json or backup can still read the files: only ' +
   '`coffer vault rekey` locks them out of the vault.'

@@ -1,6 +1,7 @@
 /**
- * The certificates of merchants of a wallet. Coffer decrypts no payload with them. Therefore it checks only the outer
- * form of the PKCS#12 files, and keeps a fingerprint of each file. It stores neither the files nor their passwords.
+ * The certificates of merchants of a wallet. Coffer decrypts no payload with these certificates. Therefore Coffer
+ * checks only the outer form of the PKCS#12 files, and keeps a fingerprint of each file. Neither the files nor their
+ * passwords are stored.
  */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
@@ -58,7 +59,7 @@ type Files = { [Name in keyof (typeof merchantFile & typeof processorFile)]?: st
 
 /** Checks the form of the files. @throws CofferError `validation` */
 export async function fingerprintFiles(files: Files): Promise<Fingerprints> {
-  // Loaded only when it is used, as all code of wallets.
+  // This module is loaded only when it is used, like all code of wallets.
   const { readCertificateFile } = await import('../../domain/wallets/certificate-file.js')
   const errors: PropertyErrors = {}
   const fingerprint = async (name: 'merchant' | 'payment_processor') => {
@@ -78,7 +79,10 @@ export async function fingerprintFiles(files: Files): Promise<Fingerprints> {
   return omitUndefined({ merchant_certificate_fingerprint, payment_processor_certificate_fingerprint })
 }
 
-/** The operations on the certificates of one wallet, and what its operation `create` needs. */
+/**
+ * Declares the operations on the certificates of one wallet, and the parts from which its operation `create` is
+ * built.
+ */
 export function declareCertificates<const W extends Wallet>(wallet: W) {
   const title = WALLET_NAMES[wallet]
   const noun = `${wallet}-pay certificate` as const

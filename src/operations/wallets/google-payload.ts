@@ -7,14 +7,15 @@ import { CofferError, type PropertyErrors } from '../../errors.js'
 import type { CheckTools } from '../../framework/declaration.js'
 import { prepareCard } from './wallet-card.js'
 
-/** A card to store. Without `authentication`, it is the number of a plastic card. */
+/** A card to store. Without `authentication`, the number of the card is the number of a plastic card. */
 export interface GoogleCard {
   draft: TokenDraft
   authentication?: WalletAuthentication | undefined
 }
 
 /**
- * Returns the card of a plain payload. For an encrypted payload, says only whether a wallet could have made it.
+ * Returns the card of a plain payload. For an encrypted payload, the result says only whether a wallet could have
+ * made the payload.
  * @throws CofferError `validation`
  */
 export async function readGoogleCard(
@@ -31,7 +32,10 @@ export async function readGoogleCard(
   return { draft: await prepareOrRefuse(card, tools), authentication }
 }
 
-/** Names the message as the place of all errors of the card, because the card is a part of its text. */
+/**
+ * All errors of the card are reported under the path of the signed message, because the card is a part of the text of
+ * this message.
+ */
 async function prepareOrRefuse(card: object, tools: CheckTools) {
   try {
     return await prepareCard(card, tools)

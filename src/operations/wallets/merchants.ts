@@ -22,7 +22,10 @@ const merchantOutput = component('WalletMerchant', ['id', 'merchant_identifier',
 
 const merchantId = { type: 'string', description: 'The id of the merchant.' } as const
 
-/** The operations on the merchants of one wallet. Their names begin with `google-pay` or `apple-pay`. */
+/**
+ * The operations on the merchants of one wallet. The names of these operations begin with `google-pay` or
+ * `apple-pay`.
+ */
 export function declareMerchants<const W extends Wallet>(wallet: W) {
   const title = WALLET_NAMES[wallet]
   const noun = `${wallet}-pay merchant` as const

@@ -75,7 +75,10 @@ export async function checkExpiry(
   return about('expires_at', () => parseExpiry(expires_at, now))
 }
 
-/** Returns the merchant with this id, if an id is given. @throws CofferError `validation` if the wallet lacks it */
+/**
+ * Returns the merchant with this id, if an id is given.
+ * @throws CofferError `validation` if the wallet has no merchant with this id
+ */
 export async function requireRegistration(
   { store, caller }: Context,
   wallet: Wallet,
@@ -114,8 +117,9 @@ export async function makeRecord(context: Context, draft: TokenDraft, expires: n
 }
 
 /**
- * Returns how the caller sees the card: masked, unless the caller has the permission to reveal it. An access rule for the
- * containers of cards can be stricter. Contract: the caller has one of the two permissions.
+ * Returns how the caller sees the card: masked, unless the caller has the permission to reveal it. An access rule for
+ * the containers of cards can be stricter. Contract: the caller has the permission to read the card or the permission
+ * to reveal it.
  */
 export function decideShown(
   caller: Caller,

@@ -1,4 +1,4 @@
-/** Lists deliveries to webhooks, both sent and waiting. Only the owner of the vault may use this. */
+/** Lists deliveries to webhooks, both sent and waiting. Only the owner of the vault may list deliveries. */
 import type { DeliveryRecord, WebhookRecord } from '../../domain/records/records.js'
 import { EVENT_TYPES, payloadOf } from '../../domain/webhook/events.js'
 import { conflict } from '../../errors.js'
@@ -154,7 +154,7 @@ export const resendDelivery = change({
   },
 })
 
-/** Returns the `show` function of one list. It reads each webhook only once. */
+/** Returns the `show` function of one list. The returned function reads each webhook only once. */
 function createShow() {
   const hooks = new Map<string, WebhookRecord | undefined>()
   return async ({ store, caller }: Context, record: DeliveryRecord): Promise<View> => {

@@ -17,11 +17,15 @@ export async function removeWaiting(store: StoreWriter, tenant: number, id: stri
   const where = { field: 'webhook', value: id }
   const of = { store, caller: { tenant } }
   await removeAll(of, 'waiting_batch', where)
-  // The function removes a limited number of deliveries. The rest are no longer sent, and they expire.
+  // The function removes a limited number of deliveries. The remaining deliveries are no longer sent, and expire
+  // later.
   await removeAll(of, 'delivery', where, MAX_REMOVED)
 }
 
-/** `silenceMs`: how long ago this process saw the listener. Undefined if it never saw the listener. */
+/**
+ * `silenceMs`: how long ago this process saw the listener. `silenceMs` is undefined if this process never saw the
+ * listener.
+ */
 export function isAbandoned(
   { listener }: WebhookRecord,
   now: number,

@@ -1,5 +1,5 @@
 /**
- * Events for which no attempt was made yet. They are still stored in batches. In a list of deliveries, newest
+ * Events for which no attempt was made yet. These events are still stored in batches. In a list of deliveries, newest
  * first, these events come first.
  */
 import type { DeliveryRecord } from '../../domain/records/records.js'

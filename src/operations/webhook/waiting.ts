@@ -1,6 +1,6 @@
 /**
- * The waiting events of a webhook. Before the first attempt, an event is in a batch. After a failed attempt, it is a
- * delivery.
+ * The waiting events of a webhook. Before the first attempt, an event is in a batch. After a failed attempt, the
+ * event is a delivery.
  */
 import { formatDate } from '../../domain/dates.js'
 import type {
@@ -16,8 +16,8 @@ import type { Outbound } from '../../framework/ports/outbound.js'
 import type { Condition, Store, StoreReader, StoreWriter } from '../../storage/store.js'
 
 /**
- * The limit for the events of one webhook that were never tried, and a separate limit for its deliveries that
- * wait for a retry. If there are more, the oldest events or deliveries are dropped.
+ * The limit for the events of one webhook that were never tried, and also the limit for the deliveries of one webhook
+ * that wait for a retry. Above the limit, the oldest events or deliveries are dropped.
  */
 export const MAX_WAITING = 10_000
 const AT_ONCE = 200
