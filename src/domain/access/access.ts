@@ -1,4 +1,4 @@
-/** Access rules: the rule that applies to a container, and how much of the data it shows. */
+/** Access rules: the rule that applies to a container, and how much of the data the rule shows. */
 import { type Permission, stricterTransform, type Transform, USE_PERMISSIONS } from './permissions.js'
 
 export const CONDITION_ATTRIBUTES = ['id', 'container'] as const
@@ -11,8 +11,8 @@ export interface RuleCondition {
 }
 
 /**
- * `priority`: from 1, unique. The rule with the lowest priority applies first. A rule has either a container
- * or conditions. A rule with conditions applies only if all of them are true.
+ * `priority`: from 1, unique. The rule with the lowest priority applies first. A rule has either a container or
+ * conditions. A rule with conditions applies only if all its conditions are true.
  */
 export interface Rule {
   description?: string
@@ -31,7 +31,7 @@ export interface Grants {
   permissions: readonly Permission[]
 }
 
-/** The token that a caller wants to access. `id` is absent if the vault generates it after the decision. */
+/** The token that a caller wants to access. `id` is absent if the vault generates the id after the decision. */
 export interface Target {
   id?: string | undefined
   containers: readonly string[]
@@ -44,8 +44,8 @@ export interface PassedOver {
 }
 
 /**
- * Decides about `container` (of token `id`) by the first rule that covers it and grants `permission`. If no rule
- * decides, the permissions of `grants` decide.
+ * Decides about `container` (of token `id`) by the first rule that covers the container and grants `permission`. If
+ * no rule decides, the permissions of `grants` decide.
  */
 export function decideContainer(grants: Grants, permission: Permission, container: string, id?: string) {
   const passedOver: PassedOver[] = []
@@ -117,8 +117,8 @@ export function areasOf({ rules, permissions }: Grants, permission: Permission):
 
 function areaOf({ container, conditions = [] }: Rule): string {
   const tests = conditions.filter(({ attribute }) => attribute === 'container').map(({ value }) => value)
-  // The value of a condition may end in the middle of a name, for example `/pci/car`. Therefore the text
-  // after the last slash is removed.
+  // The value of a condition may end in the middle of a name, for example `/pci/car`. Therefore the text after the
+  // last slash of a condition is removed.
   const areas = [...tests, container ?? '/'].map((text) => text.slice(0, text.lastIndexOf('/') + 1) || '/')
   return areas.reduce((deepest, area) => (area.length > deepest.length ? area : deepest))
 }

@@ -8,7 +8,7 @@ export interface ApplicationTemplate {
   description: string
   application_type: ApplicationType
   template_type: 'official'
-  /** Whether the template fits the first application of its type. */
+  /** Whether the template is suitable for the first application of its type in a tenant. */
   is_starter: boolean
   rules: ContainerRule[]
   permissions: Permission[]

@@ -1,6 +1,6 @@
 /**
  * The size of each stored chunk of a document, except the last one. Small chunks keep the memory of an upload small:
- * while a chunk is sealed and stored, memory has about ten copies of it.
+ * while a chunk is sealed and stored, memory has about ten copies of the chunk.
  */
 export const CHUNK_BYTES = 64 * 1024
 
@@ -10,8 +10,8 @@ export interface Chunk {
 }
 
 /**
- * Divides bytes into chunks of {@link CHUNK_BYTES}. Only the last chunk may be smaller, and only the last chunk of an
- * empty source is empty. The next iteration overwrites the bytes of the previous chunk.
+ * Divides bytes into chunks of {@link CHUNK_BYTES}. Only the last chunk may be smaller, and a chunk is empty only if
+ * the source is empty. The next iteration overwrites the bytes of the previous chunk.
  */
 export async function* splitIntoChunks(source: AsyncIterable<Uint8Array>): AsyncGenerator<Chunk> {
   const held = new Uint8Array(CHUNK_BYTES)

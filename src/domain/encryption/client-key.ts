@@ -1,4 +1,4 @@
-/** The keys with which clients encrypt data: when a key expires, and the form in which clients get it. */
+/** The keys with which clients encrypt data: when a key expires, and the form in which clients get the key. */
 import { validationError } from '../../errors.js'
 import { parseExpiry } from '../dates.js'
 

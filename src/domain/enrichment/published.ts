@@ -1,6 +1,6 @@
 /**
- * The published test data of enrichment. This module is imported dynamically, so that commands about tokens do not
- * always load the test data.
+ * The published test data of enrichment. Other modules import this module dynamically, because otherwise every
+ * command about tokens would load the test data.
  */
 import published from '../../../fixtures/enrichment.json' with { type: 'json' }
 import { brandNameOf } from '../token/brand-names.js'

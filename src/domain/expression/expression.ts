@@ -39,8 +39,8 @@ export interface Scope {
 }
 
 /**
- * Compiles expressions, and caches the newest of them. The alias filters use `random`. The filter `hmac` uses
- * `hmac`.
+ * Compiles expressions, and caches the newest compiled expressions. The alias filters use `random`. The filter `hmac`
+ * uses `hmac`.
  */
 export class Expressions {
   readonly random: RandomSource
@@ -78,8 +78,8 @@ export class Expressions {
 }
 
 /**
- * The limit is in code points. A text of `n` UTF-16 units has at least `n / 2` code points, so a very long
- * text is refused without counting its code points.
+ * The maximum length of an expression counts code points. A text of `n` UTF-16 units has at least `n / 2` code
+ * points, so a very long text is refused without counting its code points.
  */
 const isTooLong = (text: string) =>
   text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
@@ -87,7 +87,8 @@ const isTooLong = (text: string) =>
 export class Expression {
   readonly references: readonly Reference[]
   /**
-   * Whether the expression reads `proxy`, which contains the rest of the call. The expression is rendered last.
+   * Whether the expression reads `proxy`, which contains the rest of the call. An expression that reads `proxy` is
+   * rendered last.
    */
   readonly usesProxy: boolean
   readonly #text: string
@@ -109,9 +110,9 @@ export class Expression {
   }
 
   /**
-   * If the text is a single output, the result is the value of the output with its JSON type. In all other
-   * cases the result is text. A property that does not exist has the value null.
-   * @throws CofferError like `#call`
+   * If the text is a single output, the result is the value of the output with its JSON type. If the text has more
+   * than a single output, the result is text. A property that does not exist has the value null.
+   * @throws CofferError `validation` or `too_much_work`, from `#call`
    */
   render(scope: Scope, budget = new Budget()): unknown {
     budget.use(RENDERED_STEPS * this.#parts.length)

@@ -38,8 +38,8 @@ export async function loadJsonPath(): Promise<JsonPath> {
 }
 
 /**
- * RFC 9535 allows a name with a hyphen only in brackets, but the documentation of the service contains paths
- * such as `$.request.headers.X-Date`. Therefore these names are put in brackets here.
+ * RFC 9535 allows a name with a hyphen only in brackets, but the documentation of the service contains paths such as
+ * `$.request.headers.X-Date`. Therefore this function puts names with a hyphen in brackets.
  */
 function quoteNames(path: string): string {
   return /^\$(?:\.[\w-]+|\[\d+\])+$/.test(path) ? path.replaceAll(/\.([\w-]*-[\w-]*)/g, "['$1']") : path

@@ -58,7 +58,7 @@ export const EMAIL_LIMIT = 320
 const ATEXT = "[A-Za-z0-9!#$%&'*+\\-/=?^_`{|}~]+"
 const DOT_ATOM = `${ATEXT}(?:\\.${ATEXT})*`
 /**
- * A quoted string has spaces and visible ASCII, and each `"` and `\` in it follows a `\`. Tabs and folding
+ * A quoted string has spaces and visible ASCII, and each `"` and `\` in the string follows a `\`. Tabs and folding
  * are not allowed.
  */
 const QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~])*"'
@@ -74,9 +74,8 @@ export function checkEmail(text: string): void {
 }
 
 /**
- * Returns a form of the address for comparisons: two addresses count as equal if their forms are equal. The
- * form ignores case. RFC 5321 allows servers to distinguish the case of the local part, but no server in use
- * distinguishes it.
+ * Returns a form of the address for comparisons: two addresses count as equal if their forms are equal. The form
+ * ignores case. RFC 5321 allows servers to distinguish the case of the local part, but no server in use does so.
  */
 export function normalizeEmail(email: string): string {
   return email.toLowerCase()

@@ -162,8 +162,8 @@ class JsonScanner {
 
 const NUMBER_TEXT = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
 /**
- * A double has at most 767 significant digits. A number with more characters than this is refused before it
- * is parsed.
+ * A double has at most 767 significant digits. A number with more characters than this limit is refused without being
+ * parsed.
  */
 const MAX_NUMBER_LENGTH = 1100
 

@@ -1,6 +1,6 @@
 /**
- * Derives what a network gives out for a card. The digests are made with a key of the tenant, so nobody without the
- * key can compute the number of the card from them, and another tenant gets other values.
+ * Derives what a network gives out for a card. The digests are made with a key of the tenant. Without this key,
+ * nobody can compute the number of the card from a digest. In another tenant, the same card gives other values.
  */
 import { BASE58 } from '../text/base58.js'
 import { isLuhnValid } from '../token/luhn.js'
@@ -40,7 +40,7 @@ export function deriveExpiry({ expiration_year }: { expiration_year: number }) {
   return { expiration_month: LAST_MONTH, expiration_year: Math.min(LAST_YEAR, expiration_year + YEARS) }
 }
 
-/** For example `XXXXXXXXXXXX1111`, whatever the length of the number is. */
+/** Returns for example `XXXXXXXXXXXX1111`, with 16 characters for a number of any length. */
 export function maskNumber(number: string): string {
   return `XXXXXXXXXXXX${number.slice(-4)}`
 }

@@ -27,8 +27,8 @@ const OF_CONNECTION: ReadonlySet<string> = new Set(
   transfer-encoding upgrade`.split(/\s+/),
 )
 /**
- * Headers that would change how a browser handles other pages of this server, or where the browser sends
- * reports about them.
+ * Headers that would change how a browser handles other pages of this server, or where the browser sends reports
+ * about other pages of this server.
  */
 const OF_SERVER =
   /^(?:access-control-.*|alt-svc|clear-site-data|nel|report-to|service-worker-allowed|set-cookie|strict-transport-security)$/
@@ -62,8 +62,8 @@ export function passRequestHeaders(headers: HeaderMap, prefix: string): Record<s
 }
 
 /**
- * Like {@link passHeaders}, for an answer of code or of another server. This function also removes headers that would
- * affect this server.
+ * Returns the headers to pass on, like {@link passHeaders}, for an answer of code or of another server. This function
+ * also removes headers that would affect this server.
  */
 export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
   return passHeaders(headers, prefix, (name) => OF_SERVER.test(name))

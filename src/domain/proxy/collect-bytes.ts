@@ -1,6 +1,6 @@
 /**
- * When a body has arrived in this many parts, the collector joins the parts. The reason is that even a part
- * of one byte takes 400 bytes of memory.
+ * When a body has arrived in this many parts, the collector joins the parts, because even a part of one byte takes
+ * 400 bytes of memory.
  */
 const MAX_PARTS = 1000
 

@@ -181,8 +181,8 @@ function withoutEmpty(given: Given): Record<string, unknown> {
 }
 
 /**
- * Whether the text is a regular expression with a group. This process compiles the expression, but never
- * applies it to text.
+ * Whether the text is a regular expression with a group. This process compiles the expression, but never applies the
+ * expression to text.
  */
 function isExpression(text: unknown): boolean {
   if (typeof text !== 'string' || text.length > MAX_EXPRESSION_CHARACTERS) return false

@@ -4,8 +4,7 @@ import { readDestination } from '../proxy/proxy.js'
 
 /** @throws CofferError `validation` */
 export function readCallbackUrl(given: unknown): URL {
-  // Braces are refused, because they could begin an expression, and expressions are not supported in this
-  // address.
+  // Braces are refused, because a brace could begin an expression, and expressions are not supported in this address.
   const url = typeof given === 'string' ? readDestination(given, /[#\\{}]/) : undefined
   if (url !== undefined) return url
   throw validationError(

@@ -3,8 +3,8 @@ import { sizeOf } from '../expression/budget.js'
 import { Secrets, WITHHELD } from '../text/secrets.js'
 
 /**
- * Limits, in characters, for the data of a run and for its output. If the data or the output exceeds its limit, the
- * output is not searched for the data, and the whole output is withheld.
+ * Limits, in characters, for the data of a run and for the output of a run. If the data or the output exceeds its
+ * limit, the output is not searched for the data, and the whole output is withheld.
  */
 const MAX_GIVEN = 16 * 1024
 const MAX_PRINTED = 8 * 1024

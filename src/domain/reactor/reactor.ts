@@ -6,7 +6,7 @@ import { checkReactorRuntime } from './runtime.js'
 
 /**
  * Options that are valid only inside `runtime`. These options are refused outside of `runtime`. The APIs of other
- * services had them there, and ignoring an option would hide a mistake.
+ * services had these options outside of `runtime`, and ignoring an option would hide a mistake.
  */
 const MISPLACED = 'image dependencies resolutions permissions resources timeout async warm_concurrency'.split(
   ' ',
@@ -23,8 +23,8 @@ export function checkReactor(given: Given): void {
 }
 
 /**
- * Like {@link checkReactor}, for a patch. In a patch, null removes an attribute, and an absent attribute does not
- * change.
+ * Checks a patch of a reactor, like {@link checkReactor}. In a patch, null removes an attribute, and an absent
+ * attribute does not change.
  * @throws CofferError `validation`
  */
 export function checkReactorPatch(given: Given): void {

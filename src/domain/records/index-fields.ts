@@ -1,6 +1,6 @@
 /**
- * The index fields of each kind of record. For each field, the store keeps a keyed digest of its name and
- * value, and never the value itself.
+ * The index fields of each kind of record. For each field, the store keeps a keyed digest of the name and the value
+ * of the field, and never the value itself.
  */
 import { ancestorsOf, containerSetId } from '../access/container.js'
 import { minuteOf, monthOf } from '../dates.js'

@@ -15,7 +15,10 @@ export interface LogRecord {
   transform?: Transform
 }
 
-/** The attributes that several log records have in common. A block stores them once. Null means absent. */
+/**
+ * The attributes that several log records have in common. A block stores these attributes once. An attribute with the
+ * value null is absent.
+ */
 export type LogShape = [
   tenant_id: string,
   actor_type: NonNullable<LogRecord['actor_type']> | null,

@@ -25,8 +25,8 @@ export interface ReactorVersion {
 }
 
 /**
- * A run of a reactor. Only the owner of the vault may read it, because console and stack can contain the data
- * of tokens.
+ * A run of a reactor. Only the owner of the vault may read the record of a run, because console and stack can contain
+ * the data of tokens.
  */
 export interface ReactorRunRecord {
   id: string

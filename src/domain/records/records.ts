@@ -49,8 +49,8 @@ export type { ThreeDsSessionRecord } from './threeds-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
 /**
- * The number of each kind on disk. Never change a number, and never use it again. The next number is 49, because the
- * smaller numbers that are missing here are left out deliberately.
+ * The number of each kind on disk. Never change the number of a kind, and never use a number for another kind. The
+ * next number is 49, because the smaller numbers that are missing here are left out deliberately.
  */
 export const KINDS = {
   tenant: 1,
@@ -108,7 +108,10 @@ export type Kind = keyof typeof KINDS
  */
 export type TraceId = string
 
-/** The secret keys of a tenant, base64. No other record has these keys, so removing the record destroys them. */
+/**
+ * The secret keys of a tenant, base64. No other record has these keys, so removing the record of the tenant destroys
+ * the keys.
+ */
 export type TenantKeyBytes = Record<'data' | 'index' | 'fingerprint', string>
 
 /** Stored under tenant number 0, which is the vault itself. `number` marks the rows of this tenant. */
@@ -123,7 +126,7 @@ export interface TenantRecord extends VaultAudit {
   /** The e-mail address of the person who gets mail about vulnerabilities. */
   security_contact?: string
   /**
-   * The numbers of the chains of its log. A store that several processes share sets this property when the
+   * The numbers of the chains of the tenant's log. A store that several processes share sets this property when the
    * log has more than the first chain.
    */
   log_chains?: number[]
@@ -179,8 +182,8 @@ export interface InvitationRecord extends TenantEntity {
 }
 
 /**
- * A link in a mail, stored under tenant number 0, because its secret does not name the tenant. The id is the
- * hash of the secret. `ended`: why the link is no longer valid.
+ * A link in a mail, stored under tenant number 0, because the secret of the link does not name the tenant. The id is
+ * the hash of the secret. `ended`: why the link is no longer valid.
  */
 export interface LinkRecord {
   id: string
@@ -232,8 +235,8 @@ export interface ApplicationKey extends Record<'id' | 'hash' | 'created_by' | 'c
 }
 
 /**
- * A session, stored under tenant number 0, because its key does not name the tenant. The id is the hash of
- * the key. `nonce` is a hash too.
+ * A session, stored under tenant number 0, because the key of the session does not name the tenant. The id is the
+ * hash of the key. `nonce` is a hash too.
  */
 export interface SessionRecord {
   id: string
@@ -244,7 +247,7 @@ export interface SessionRecord {
   application_id: string
   nonce: string
   expires: number
-  /** The rights of the session. `by`: the private application that granted them. */
+  /** The rights of the session. `by`: the private application that granted the rights. */
   authorized?: Grants & { by: string }
 }
 
@@ -305,8 +308,8 @@ export interface WebhookRecord extends TenantEntity {
   destination?: DestinationState
   dropped?: { count: number; last_at: string }
   /**
-   * The server does not send the events of this webhook: a listener takes them. `seen_at`: about when the listener took
-   * events last.
+   * A listener takes the events of this webhook, so the server does not send these events. `seen_at`: about when the
+   * listener took events last.
    */
   listener?: { seen_at: string }
 }
@@ -358,8 +361,8 @@ export interface BatchedEvent {
 }
 
 /**
- * The events of a batch that no attempt has sent to one webhook. Before its first attempt, an event becomes a
- * {@link DeliveryRecord} (`domain/webhook/event-batch.ts`).
+ * The events of a batch that were never tried for one webhook. Before its first attempt, an event becomes a {@link
+ * DeliveryRecord} (`domain/webhook/event-batch.ts`).
  */
 export interface WaitingBatchRecord {
   id: string
@@ -381,8 +384,8 @@ export interface DeliveryRecord {
   attempts: number
   due_at?: string
   /**
-   * The time of the last attempt. `status` and `answer`: the status of the response and the beginning of its
-   * body. `failure`: why there was no response.
+   * The time of the last attempt. `status` and `answer`: the status of the response and the beginning of its body.
+   * `failure`: the reason why no response arrived.
    */
   attempted_at?: string
   status?: number

@@ -22,8 +22,8 @@ export interface UpdaterJobRecord extends TenantEntity {
   deduplicates?: boolean | undefined
   result_version: '1' | '1.1' | '1.2'
   /**
-   * The reason why the uploaded file cannot be read. The upload stores the reason, and the job fails with it
-   * later.
+   * The reason why the uploaded file cannot be read. The upload stores the reason, and the job fails later with this
+   * reason.
    */
   fault?: string | undefined
   /**

@@ -13,7 +13,9 @@ export function describeBrand({ brand }: TestCard): string {
   return names[brand.replaceAll(' ', '-')] ?? words
 }
 
-/** For example `credit, Bermuda`. Tokens have these details only if the setting `enrichments.fake` is true. */
+/**
+ * Returns a text such as `credit, Bermuda`. Tokens have these details only if the setting `enrichments.fake` is true.
+ */
 export function describeInTokens(card: TestCard): string {
   const { number, brand, tokens = {} } = card
   const found = brandOf(number)
@@ -28,14 +30,14 @@ export function describeInTokens(card: TestCard): string {
   return facts.filter((fact) => typeof fact === 'string').join(', ')
 }
 
-/** For example `CYM`. */
+/** Returns a text such as `CYM`. */
 export function describeInThreeds({ threeds }: TestCard): string {
   if (threeds === undefined) return ''
   const { scenario, brands } = threeds
   return brands === undefined ? scenario : `${scenario} as ${brands.join(', ')}`
 }
 
-/** For example `CYM: a mandated challenge, then successful`. */
+/** Returns a text such as `CYM: a mandated challenge, then successful`. */
 export function explainInThreeds(card: TestCard): string {
   if (card.threeds === undefined) return ''
   return `${describeInThreeds(card)}: ${describeScenario(card.threeds.scenario)}`

@@ -1,4 +1,7 @@
-/** Redacts token data in a response. Finds the data even if it is encoded, or if only a part of it appears. */
+/**
+ * Redacts token data in a response. The data is found even if the response contains the data in an encoding, or only
+ * a part of the data.
+ */
 import { isDeep, isObject } from '../json/json.js'
 import { decodeBase64, MAX_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
 
@@ -102,7 +105,7 @@ export class Secrets {
     return typeof scrubbed === 'string' ? {} : scrubbed
   }
 
-  /** Replaces the last two digits by zeros if they may be a secret. */
+  /** Replaces the last two digits of the status by zeros if these digits may be a secret. */
   scrubStatus(status: number): number {
     return this.#lengths.has(3) ? Math.floor(status / 100) * 100 : status
   }

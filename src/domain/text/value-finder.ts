@@ -20,7 +20,7 @@ const ESCAPED = /(?:\\u[\da-fA-F]{4}|\\["\\/bfnrt])+/g
 interface Value {
   text: string
   ids: Set<string>
-  /** The number of the last `find` call that found this value, so that each call finds it only once. */
+  /** The number of the last `find` call that found this value, so that each call finds a value only once. */
   foundBy: number
 }
 
@@ -114,7 +114,7 @@ export function unescapeJson(text: string): string {
 }
 
 /**
- * Decodes all runs of base64, and puts each on its own line. Yields four texts, because up to three other
+ * Decodes all runs of base64, and puts each decoded run on its own line. Yields four texts, because up to three other
  * characters may come directly before the encoded text.
  */
 export function* decodeBase64(text: string): Generator<string> {

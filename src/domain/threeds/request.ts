@@ -96,7 +96,7 @@ function checkRedirect(errors: PropertyErrors, request: SessionRequest): void {
 }
 
 /**
- * Refuses a user name before the host, because it could make the address look like the address of another
+ * Refuses a user name before the host, because a user name could make the address look like the address of another
  * site.
  */
 function isWebAddress(text: string): boolean {

@@ -45,7 +45,7 @@ export function scenarioOf(name: ScenarioName): Scenario {
   return SCENARIOS[name]
 }
 
-/** For example `a challenge, then successful`. */
+/** Returns a text such as `a challenge, then successful`. */
 export function describeScenario(name: ScenarioName): string {
   const { challenge, final, isMandated, hasNoMethod, failsAt, isUnsupported } = scenarioOf(name)
   if (isUnsupported) return 'error 400 of create: no scheme has the card'

@@ -72,7 +72,7 @@ export function completeMethod(session: Session): Session | undefined {
 }
 
 /**
- * Authenticates the session at `now`, and gives new ids to its transactions.
+ * Authenticates the session at `now`, and gives new ids to the transactions of the session.
  * @throws CofferError `conflict` if the session is authenticated already
  */
 export function authenticate(

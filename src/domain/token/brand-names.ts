@@ -13,7 +13,7 @@ export const BRAND_NAMES = {
   unionpay: 'UnionPay',
 } as const satisfies Record<Brand, string>
 
-/** `digits`: a number, or the digits with which it begins. */
+/** `digits`: a card number, or the first digits of a card number. */
 export function brandNameOf(digits: string) {
   const brand = brandOf(digits)
   return brand && BRAND_NAMES[brand]

@@ -120,7 +120,7 @@ export async function renderSearchIndexes(rendering: Rendering, texts: unknown):
 }
 
 /**
- * Renders the values of a token's search indexes again, because the vault stores only digests of them.
+ * Renders the values of a token's search indexes again, because the vault stores only digests of these values.
  * @throws CofferError `internal`
  */
 export async function renderSearchOf(

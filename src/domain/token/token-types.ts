@@ -1,4 +1,6 @@
-/** The token types: the data that each accepts, and its defaults. Messages never contain a value. */
+/**
+ * The token types: the data that each type accepts, and the defaults of each type. Messages never contain a value.
+ */
 import { type PropertyErrors, validationError } from '../../errors.js'
 import { isObject } from '../json/json.js'
 import { addError, refuseErrors } from '../property-errors.js'
@@ -11,9 +13,9 @@ interface TypeRules {
   readonly mask?: unknown
   readonly search_indexes?: readonly string[]
   readonly isStructured?: true
-  /** Members that a caller may give as integers. The vault stores them as text. */
+  /** Members that a caller may give as integers. The vault stores these members as text. */
   readonly textMembers?: readonly string[]
-  /** Members that a caller may give as text of digits. The vault stores them as integers. */
+  /** Members that a caller may give as text of digits. The vault stores these members as integers. */
   readonly integerMembers?: readonly string[]
   check(data: unknown): PropertyErrors
 }
@@ -81,7 +83,7 @@ function digitsBetween(least: number, most: number): Check {
 }
 
 /**
- * Also accepts text that has at most as many digits as `most` (see `integerMembers`). Leading zeros are
+ * The check also accepts text that has at most as many digits as `most` (see `integerMembers`). Leading zeros are
  * allowed.
  */
 function integerBetween(least: number, most: number): Check {

@@ -148,8 +148,8 @@ export function isGiven(value: unknown): boolean {
 }
 
 /**
- * Refuses attributes that name a source of the data other than `data`. If the vault ignored one of these
- * attributes, it would store a wrong value.
+ * Refuses attributes that name a source of the data other than `data`. If the vault ignored one of these attributes,
+ * the vault would store a wrong value.
  */
 function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
   for (const name of names)

@@ -8,7 +8,7 @@ const MAX_FILE_BYTES = 64 * 1024
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 const RULE = `must be a PKCS#12 file of at most ${MAX_FILE_BYTES} bytes, as base64`
 const SEQUENCE = 0x30
-/** This length means that the end of the sequence is marked. */
+/** A length byte of `0x80` means that two zeros mark the end of the sequence. */
 const INDEFINITE = 0x80
 /** The version of a PKCS#12 file: the integer 3. The version is the first element of the outer sequence. */
 const VERSION = [0x02, 0x01, 0x03]

@@ -68,7 +68,7 @@ const EVENTS = {
   'tenant.member.deleted': 'id',
 } as const
 
-/** Webhooks can subscribe to these events, but this server never sends them. */
+/** Webhooks can subscribe to these events, but this server never sends these events. */
 const SILENT = (
   'tenant.created tenant.deleted http.request ' +
   'reactor.vulnerabilities_discovered proxy.vulnerabilities_discovered tenant.vulnerabilities_notified'
@@ -122,8 +122,8 @@ const EVENT_PREFIXES: { [E in EntityType]?: string } = {
 }
 
 /**
- * Returns the event of a logged operation. Returns undefined if the operation has no event, or if its handler emits
- * the event itself.
+ * Returns the event of a logged operation. Returns undefined if the operation has no event, or if the handler of the
+ * operation emits the event.
  */
 export function eventOf(entity: EntityType, operation: string): EventType | undefined {
   const type = `${EVENT_PREFIXES[entity] ?? entity}.${operation.replace(/e$/, 'ed')}`

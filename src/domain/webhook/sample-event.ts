@@ -58,7 +58,7 @@ const TYPES: Readonly<Record<string, string>> = {
   proxy: 'configured',
 }
 
-/** The other objects of events that have more than one object. */
+/** The additional objects of events that have more than one object. */
 function furtherObjects(type: string, { createUuid }: Tools): Record<string, object> {
   if (type === 'token-intent.converted') return { token: { id: createUuid(), type: 'card' } }
   if (type === 'proxy.invoked')
@@ -88,7 +88,7 @@ function sampleOfSilent(type: string, tools: Tools): Record<string, object> {
   return { [object]: created }
 }
 
-/** Returns the `data` of a made-up event, without its actor. `type`: one of the known types. */
+/** Returns the `data` of a made-up event, without its actor. `type`: one of the known event types. */
 export function sampleEvent(type: string, tools: Tools): Record<string, object> {
   if (!SENT_EVENT_TYPES.includes(type)) return sampleOfSilent(type, tools)
   const record = sampleRecord(tools)

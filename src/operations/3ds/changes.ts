@@ -107,7 +107,7 @@ export async function startAuthentication(
   return { session: stored as states.Authenticated, entry: updated(STEP_MESSAGES.authenticated), events }
 }
 
-/** A browser challenge needs no timer, because no event is sent when its time is over. */
+/** A browser challenge needs no timer, because no event is sent when the time of this challenge is over. */
 async function startTimer(
   { store, createUuid }: EventTools,
   tenant: number,

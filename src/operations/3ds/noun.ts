@@ -52,8 +52,8 @@ const listSessions = list({
 })
 
 /**
- * This operation is a `change`, because it stores in the session that the result was retrieved. From then on,
- * the session shows the result.
+ * This operation is a `change`, because it stores in the session that the result was retrieved. After that, the
+ * session shows the result of the challenge.
  */
 const getResult = change({
   name: '3ds result',

@@ -120,7 +120,7 @@ function requireChallenge(session: ThreeDsSessionRecord, acsTransactionId: strin
 
 type Tools = Pick<Host, 'createUuid'> & { store: StoreWriter }
 
-/** Changes a session in one unit of work. Afterwards, webhooks get the events of the change. */
+/** Changes a session in one unit of work. After the commit, webhooks get the events of the change. */
 export async function changeSession<S extends ThreeDsSessionRecord>(
   { store, createUuid, deliveries }: PageHost,
   traceId: string,

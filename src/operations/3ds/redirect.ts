@@ -70,7 +70,7 @@ export function authenticateByPage(
 }
 
 /**
- * Makes the result final, as if the backend had retrieved it.
+ * Makes the result of the challenge final, as if the backend of the merchant had retrieved the result.
  * @throws CofferError `not_found`, `conflict` if the session is not authenticated or its challenge is not over
  */
 export function finishByPage(
@@ -86,7 +86,7 @@ export function finishByPage(
   })
 }
 
-/** A decoupled challenge needs no browser, so the page does not wait for it. */
+/** A decoupled challenge needs no browser, so the page does not wait for the end of the challenge. */
 export function isDecoupled(session: ThreeDsSessionRecord): boolean {
   return session.authentication?.challenge?.kind === 'decoupled'
 }

@@ -84,7 +84,7 @@ export function createExamples({ expressions, turns }: Pick<Session, 'expression
     const rendering = known.get(key) ?? render(type, mask, shared)
     known.set(key, rendering)
     const own = await rendering
-    // Without a mask there is little work, so the example can be made even if the shared budget is used up.
+    // An example without a mask needs little work, so the example can be made even if the shared budget is used up.
     const record = own ?? (await render(type, null, new Budget(turns)))!
     const shown = record.mask === undefined ? 'none' : 'shown'
     return {
@@ -114,7 +114,7 @@ async function renderExample(input: object, rules: TokenRules): Promise<TokenRec
 const EXPECTED: ReadonlySet<string> = new Set(['validation', 'too_much_work'])
 const IDENTITY = { id: 'example', tenant_id: '', fingerprint: '' } as const
 
-/** Whether a part of the masked value is null, because the example has no data for it. */
+/** Whether a part of the masked value is null, because the example has no data for this part. */
 function lacks(masked: unknown): boolean {
   if (typeof masked !== 'object' || masked === null) return masked === null
   return Object.values(masked).some(lacks)

@@ -9,7 +9,7 @@ import { applicationCaller } from '../../framework/caller/authenticate.js'
 import { viewToken } from '../token/token-attributes.js'
 import type { ExampleContainer } from './example.js'
 
-/** The number of applications of one answer. */
+/** The maximum number of applications in one answer. */
 export const MAX_APPLICATIONS = 100
 
 export const SEES = ['plain', 'masked', 'redacted', 'none'] as const
@@ -72,9 +72,9 @@ function showExample(
 }
 
 /**
- * Chooses the containers of the matrix: those of rules first, then those of tokens, at most `most`. With `wanted`,
- * the function chooses only from the wanted containers and the containers below them. `total`: the number of
- * containers without the limit.
+ * Chooses at most `most` containers for the matrix: first the containers of rules, then the containers of tokens.
+ * With `wanted`, the function chooses the wanted containers first, and only containers below a wanted container after
+ * that. `total`: the number of containers without the limit.
  */
 export function chooseContainers(
   named: Iterable<string>,

@@ -1,6 +1,6 @@
 /**
- * Apple Pay: stores the cards in payloads of the wallet. Coffer has no keys of the wallet, so it decrypts nothing: each
- * payload of the right form gets a made-up card.
+ * Apple Pay: stores the cards in payloads of the wallet. Coffer has no keys of the wallet, so payloads are not
+ * decrypted: each payload of the right form gets a made-up card.
  */
 
 import { formatDate } from '../../domain/dates.js'

@@ -59,7 +59,10 @@ export const createApplication = change({
   },
 })
 
-/** `chosen`: the id and the key that the application gets instead of random ones. `expires`: ms since the epoch. */
+/**
+ * `chosen`: the id and the key that the application gets instead of a random id and a random key. `expires`: ms since
+ * the epoch.
+ */
 export async function addApplication(
   context: Context,
   input: Infer<typeof applicationInput>,

@@ -4,7 +4,7 @@ import { CONTROL_PATH, owner } from '../../framework/declaration.js'
 
 const LONGEST_WAIT_MS = 60_000
 
-/** These operations need a vault in memory, so their examples start one. */
+/** These operations need a vault in memory, so their examples start a server with a vault in memory. */
 const NEEDS_MEMORY = /^(reset|snapshot|fork|clock)/
 /**
  * The members that all operations of the control plane have. `route`: the method, and the path without the

@@ -71,7 +71,7 @@ function associate({ document, index, isLast }: Place): Uint8Array {
   return Buffer.from(JSON.stringify(['document', document, index, isLast]))
 }
 
-/** A unit of work removes at most this number of chunks, because it reads each of them. */
+/** A unit of work removes at most this number of chunks, because each removed chunk must be read first. */
 export const REMOVED_AT_ONCE = 16
 
 /** Removes the chunks from `from` on. A chunk that does not exist any more is skipped. */
@@ -87,8 +87,8 @@ export async function removeChunks(
 }
 
 /**
- * If the upload or deletion has expired, removes some of its chunks, and with the last chunk its record. Before the
- * upload or deletion has expired, the function does nothing.
+ * If the upload or deletion has expired, removes some chunks of the document, and together with the last chunk also
+ * the record of the document. Before the upload or deletion has expired, the function does nothing.
  */
 export async function purgeDocument(store: StoreWriter, tenant: number, id: string): Promise<void> {
   const record = await store.purge('document', tenant, id)

@@ -23,7 +23,7 @@ import { appendToUpload, discard, discardUpload, requireReceived, upload } from 
 
 /** While an answer is sent, memory has about this number of copies of a chunk. */
 const COPIES = 8
-/** If a deletion is interrupted, the sweep continues it after this time. */
+/** If a deletion is interrupted, the sweep continues the deletion after this time. */
 const KEPT_MS = 60 * 60 * 1000
 
 const id = { id: { type: 'string', description: 'The id of the document.' } } as const
@@ -120,8 +120,8 @@ const getData = detached({
 })
 
 /**
- * Yields the chunks of a document, each from a unit of work of its own. If a chunk is damaged, or the document is
- * deleted meanwhile, the function throws before it yields a byte of this chunk.
+ * Yields the chunks of a document. Each chunk is read in its own unit of work. If a chunk is damaged, or the document
+ * is deleted meanwhile, the function throws before it yields a byte of this chunk.
  */
 async function* readFrom(
   session: Session,

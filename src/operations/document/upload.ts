@@ -143,7 +143,10 @@ async function findUpload({ store, caller }: Context, id: string): Promise<Docum
   return isUpload && record.created_by === caller.actor.id ? record : undefined
 }
 
-/** Removes some chunks of an upload, and with the last chunk its record. Returns whether nothing is left. */
+/**
+ * Removes some chunks of an upload, and together with the last chunk also the record of the upload. Returns whether
+ * the upload is completely removed.
+ */
 async function discardSome(context: Context, id: string): Promise<boolean> {
   const { store, caller, now } = context
   const record = await findUpload(context, id)

@@ -1,6 +1,6 @@
 /**
- * Google Pay: stores the cards in payloads of the wallet. Coffer has no keys of the wallet, so it decrypts nothing:
- * encrypted payloads are refused or get a made-up card.
+ * Google Pay: stores the cards in payloads of the wallet. Coffer has no keys of the wallet, so payloads are not
+ * decrypted: encrypted payloads are refused or get a made-up card.
  */
 
 import { omitUndefined } from '../../domain/omit-undefined.js'

@@ -62,8 +62,8 @@ export async function addMail({ store, createUuid }: EventTools, tenant: number,
 }
 
 /**
- * 256 random bits in base64url (RFC 4648, 5). The text never begins with a hyphen, because a command would
- * read it as an option.
+ * 256 random bits in base64url (RFC 4648, 5). The text never begins with a hyphen, because a command would read a
+ * text with a hyphen as an option.
  */
 export function randomSecret(random: RandomSource): string {
   const secret = Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')

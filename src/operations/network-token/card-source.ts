@@ -32,7 +32,7 @@ const SOURCES = ['data', 'token_id', 'token_intent_id'] as const
 const ONLY_ONE = `must be given alone; give only one of ${SOURCES.join(', ')}`
 
 /**
- * Checks the request without stored data. Returns the card if the request contains it.
+ * Checks the request without stored data. Returns the card if the request contains the card data.
  * @throws CofferError `validation`
  */
 export function checkRequest(request: Lenient<Request>): Card | undefined {
@@ -52,7 +52,7 @@ export function checkRequest(request: Lenient<Request>): Card | undefined {
 }
 
 /**
- * Reads the card from the token or token intent, and logs its use.
+ * Reads the card from the token or token intent, and logs the use of this record.
  * @throws CofferError `validation` if the record does not exist, `forbidden` or `card_refused`
  */
 export async function readHolder(context: Context, request: Request): Promise<CardSource> {

@@ -17,7 +17,7 @@ import type { CheckTools } from '../../framework/declaration.js'
 import { text } from '../../framework/output.js'
 import type { LinkedPackage } from '../../framework/ports/linker.js'
 
-/** Code with its runtime. If the code comes from a formula, `code` is absent. */
+/** The code and the runtime of a version. If the code comes from a formula, `code` is absent. */
 export interface BuiltCode {
   code?: string | undefined
   runtime?: RuntimeOptions | undefined
@@ -27,8 +27,8 @@ export interface BuiltCode {
 export type FindBuild = (...codes: readonly BuiltCode[]) => Build
 
 /**
- * Compiles the code of an input, and links its dependencies. This happens before the unit of work that stores
- * the input, because compiling and linking take time. Contract: the input is valid.
+ * Compiles the code of an input, and links its dependencies. The function is called before the unit of work that
+ * stores the input, because compiling and linking take time. Contract: the input is valid.
  */
 export async function prepareBuild(
   tools: CheckTools,

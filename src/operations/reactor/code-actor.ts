@@ -14,8 +14,8 @@ import type { StoreReader } from '../../storage/store.js'
 
 /**
  * The rights that a reactor or proxy gives its code. The code has the rights of the application, or the `permissions`
- * of the runtime on every container. The `permissions` apply if there is no application. For configurable images, the
- * `permissions` always apply.
+ * of the runtime on every container. The `permissions` apply if the reactor or proxy has no application. For
+ * configurable images, the `permissions` always apply.
  */
 export interface CodeRights {
   application_id?: string | undefined

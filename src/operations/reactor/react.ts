@@ -128,7 +128,7 @@ function throwAsTelling(error: unknown): never {
   throw markAsTelling(error)
 }
 
-/** `raw` is withheld as a whole if it contains a secret. */
+/** `raw` is withheld as a whole if `raw` contains a secret. */
 function scrubResult({ tokens, raw }: Response, secrets: Secrets | undefined): Response {
   if (secrets === undefined) return omitUndefined({ tokens, raw })
   const isClean = JSON.stringify(secrets.scrub(raw)) === JSON.stringify(raw)

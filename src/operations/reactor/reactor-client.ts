@@ -26,7 +26,7 @@ type Call = readonly [
   read: (args: readonly unknown[]) => OperationInput,
 ]
 
-/** The operations of network tokens, which are loaded only when they are used. */
+/** The operations of network tokens, which are loaded only when code uses network tokens. */
 const networkToken =
   (name: 'create' | 'get' | 'cryptogram' | 'suspend' | 'resume' | 'delete') => async () => {
     const { noun } = await import('../network-token/noun.js')

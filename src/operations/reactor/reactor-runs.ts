@@ -26,8 +26,8 @@ const REMOVED_AT_ONCE = 100
 const KEPT_CHARACTERS = 32 * 1024
 
 /**
- * Stores `run`, and removes the oldest runs if there are too many. `ended`: the error or status of the run. `given`:
- * the data of the run.
+ * Stores `run`, and removes the oldest runs if the reactor has too many stored runs. `ended`: the error or status of
+ * the run. `given`: the data of the run.
  */
 export async function keepRun(
   { store, caller, createUuid, date }: Context,
@@ -143,9 +143,9 @@ function scrubRun({ scrubbed, console: lines, detail, errors, stack, ...run }: R
 }
 
 /**
- * Returns the first frame of the stack in the file of the reactor, without the name of the function, which
- * may be data. The number of a line is not data, but the number of a line can equal a short number in the
- * data of a token. In that case the whole stack is withheld.
+ * Returns the first frame of the stack in the file of the reactor, without the name of the function, which may be
+ * data. The number of a line is not data, but the number of a line can equal a short number in the data of a token.
+ * If the number of a line equals a number in the data, the whole stack is withheld.
  */
 function frameOf(stack: string | undefined): string | undefined {
   const [, line] = /\breactor\.js:(\d{1,5})\b/.exec(stack ?? '') ?? []

@@ -51,8 +51,8 @@ export function createRunAccess(
     }
     return { ...caller, isOfRun: true, source: { isCurrent: () => false, read } }
   }
-  // If a caller in no-reveal mode has started the code, the code runs in this mode too, because it could
-  // print the data that it reads.
+  // If a caller in no-reveal mode has started the code, the code runs in this mode too, because the code could print
+  // the data that it reads.
   const restrict = (caller: Caller) =>
     session.caller.isNoReveal ? noRevealCaller(asRun(caller)) : asRun(caller)
 

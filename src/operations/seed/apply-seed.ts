@@ -84,7 +84,7 @@ interface List {
 
 type ItemOf<L extends ListName> = NonNullable<SeedContents[L]>[number]
 
-/** The lists of a seed, in the order in which they are created. */
+/** The lists of a seed, in the order in which the records of the lists are created. */
 const LISTS: Readonly<Record<ListName, List>> = {
   applications: {
     operation: createApplication,
@@ -244,7 +244,7 @@ async function fill(own: Context, { contents, steps }: Part, traceId: string) {
 }
 
 /**
- * If the vault already has the official formula, the formula does not change, because it belongs to all
+ * If the vault already has the official formula, the formula does not change, because official formulas belong to all
  * tenants.
  */
 async function seedFormula(context: Context, { id, ...input }: ItemOf<'formulas'>): Promise<unknown> {

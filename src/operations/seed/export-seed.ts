@@ -70,7 +70,7 @@ export const exportSeed = query({
       associations: await read('association', 'associations'),
       reactors: await read('reactor', 'reactors'),
       proxies: await read('proxy', 'proxies'),
-      // A webhook with a listener is not exported, because it is deleted when its listener ends.
+      // A webhook with a listener is not exported, because such a webhook is deleted when its listener ends.
       webhooks: (await readInOrder(context, 'webhook'))
         .filter(({ listener }) => listener === undefined)
         .map((record) => show(record, 'webhooks')),
@@ -81,8 +81,8 @@ export const exportSeed = query({
 })
 
 /**
- * Returns the record with the version of the code that runs now. If a newer version was being built, its
- * build may have ended since then.
+ * Returns the record with the version of the code that runs now. If a newer version was being built, the build of
+ * this version may have ended since then.
  */
 function runningVersion(kind: keyof RecordOf, record: object, now: number): object {
   if (kind === 'reactor') return runningReactor(record as ReactorRecord, now)

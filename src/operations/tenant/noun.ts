@@ -89,7 +89,8 @@ const deleteTenant = change({
   cli: { confirmation: 'This deletes the tenant with all of its tokens, applications and logs' },
   examples: ['coffer tenant delete --yes'],
   async run({ store, caller: { tenant } }) {
-    // The records of API keys belong to the vault, so deleting the rows of the tenant does not remove them.
+    // The records of API keys belong to the vault, so deleting the rows of the tenant does not remove the records of
+    // API keys.
     const applications = await readAll(store, 'application', tenant)
     await Promise.all(applications.map(({ keys }) => revokeKeys(store, keys)))
     await removePeople(store, tenant)

@@ -59,7 +59,7 @@ export async function findTenant(store: StoreReader, nameOrId?: string): Promise
   const values = { id: nameOrId, name: nameOrId.toLowerCase() }
   for (const [field, value] of Object.entries(values)) {
     const { records, total } = await store.find('tenant', 0, { where: { field, value }, page: 1, size: 1 })
-    // Several tenants can have one name, because refusing a name would disclose that another tenant has it.
+    // Several tenants can have one name, because refusing a name would disclose that another tenant has this name.
     if (total > 1) throw usage('Several tenants have this name. Give an id from: coffer tenant list')
     if (records[0] !== undefined) return records[0]
   }

@@ -32,8 +32,8 @@ type Named = Pick<TokenRecord, 'id' | 'type'> & Partial<Pick<TokenView, 'data' |
 type Show<T> = (context: Context, record: TokenRecord, transform: Transform) => T
 
 /**
- * Creates the token and returns the result of `show`. If the token has a duplicate, returns the duplicate
- * instead.
+ * Creates the token and returns the result of `show`. If the token has a duplicate, returns the duplicate and creates
+ * no token.
  * @throws CofferError `forbidden`, `conflict`, or `validation` for the token intent or the encrypted data
  */
 export function createToken<T extends Named>(context: Context, wanted: NewToken, show: Show<T>) {
@@ -48,16 +48,16 @@ function createDraft<T extends Named>(context: Context, draft: TokenDraft, show:
 }
 
 async function createEncrypted<T extends Named>(context: Context, wanted: EncryptedToken, show: Show<T>) {
-  // This code is loaded only when it is used, because few clients encrypt tokens, and commands start faster
-  // without it.
+  // This code is loaded only when it is used, because few clients encrypt tokens, and commands start faster without
+  // this module.
   const { openDraft, withoutData } = await import('./encrypted-token.js')
   const created = await createDraft(context, await openDraft(context, wanted), show)
   return created instanceof Existing ? new Existing(withoutData(created.result)) : withoutData(created)
 }
 
 /**
- * Creates a token from the intent. If this token has a duplicate, updates the duplicate instead. Then removes
- * the intent.
+ * Creates a token from the intent, and removes the intent. If the token has a duplicate, updates the duplicate
+ * instead of creating the token.
  */
 async function convertIntent<T extends Named>(
   context: Context,

@@ -181,8 +181,8 @@ export async function render<T>(
 }
 
 /**
- * Refuses expressions that insert a part of a value. Contract: called for a caller in no-reveal mode. This caller
- * could learn a value from its parts.
+ * Refuses expressions that insert a part of a value. Contract: called for a caller in no-reveal mode. A caller in
+ * no-reveal mode could learn a value from parts of the value.
  */
 function requireWholeValues(byText: FoundExpressions['byText']): void {
   for (const [text, { expression }] of byText) {

@@ -1,6 +1,6 @@
 /**
- * Duplicates are tokens with equal fingerprints. A caller who may not read a duplicate sees only some of its
- * attributes.
+ * Duplicates are tokens with equal fingerprints. A caller who may not read a duplicate sees only some attributes of
+ * the duplicate.
  */
 
 import { stricterTransform } from '../../domain/access/permissions.js'

@@ -16,8 +16,8 @@ export async function openDraft(
   context: Context,
   { jwe, given, budget }: EncryptedToken,
 ): Promise<TokenDraft> {
-  // The JWE can come from somebody else, so the caller may not know the data in it. Expressions could reveal
-  // this data to the caller.
+  // The JWE can come from somebody else, so it is possible that the caller does not know the encrypted data.
+  // Expressions could reveal this data to the caller.
   refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
   const { encrypted: _, ...attributes } = given
   const data = await openEncrypted(context, jwe, budget)

@@ -94,8 +94,8 @@ async function importBatch(
   const actor_id = caller.actor.id
   const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
   const isOwn = before?.actor_id === actor_id
-  // If this batch was committed before, the sender did not get the answer and repeats it. In the repetition, the rows
-  // can be divided into smaller batches than before.
+  // If this batch was committed before, the sender did not get the answer and repeats the batch. In the repetition,
+  // the rows can be divided into smaller batches than before.
   const known = isOwn && first >= before.first ? before.results.slice(first - before.first) : []
   if (known.length > 0) return known.slice(0, checked.length || undefined)
   const done = isOwn ? before.first + before.results.length : undefined

@@ -1,6 +1,6 @@
 /**
- * The life of tokens: the months in which they are active, and their removal together with the records that belong to
- * them.
+ * The life of a token: the months in which the token is active, and the removal of the token together with the
+ * records that belong to it.
  */
 
 import { containerSetId } from '../../domain/access/container.js'
@@ -31,8 +31,8 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const NOTED_MS = 1000
 
 /**
- * Counts the token as active in the current month. In the month of its creation, a token is active without
- * this call.
+ * Counts the token as active in the current month. In the month of its creation, a token counts as active without a
+ * call of this function.
  */
 export function recordUse(
   { store, caller: { tenant }, date }: Context,

@@ -5,8 +5,7 @@ import type { Context } from '../../framework/context.js'
 
 /**
  * Returns `view` with the id of the network token. If the record names a network token, the function looks up the
- * network token, because it may have been deleted since then. For a record that names no network token, nothing is
- * read.
+ * network token, which may have been deleted since then. For a record that names no network token, nothing is read.
  */
 export function showNetworkToken<V extends { _extras?: object | undefined }>(
   { store, caller }: Context,

@@ -88,9 +88,8 @@ export function listGranted(
 }
 
 /**
- * The error for a list that cannot continue. The cause is that access rules about token ids were added or removed
- * during the list. With rules about token ids, tokens are found by another method, with which the list cannot
- * continue.
+ * The error for a list that cannot continue, because access rules about token ids were added or removed while the
+ * list was read. With rules about token ids, tokens are found by another method, with which the list cannot continue.
  */
 function rightsChanged(): CofferError {
   const message = 'The rights of the caller have changed while the list was read. Try again.'
@@ -167,8 +166,8 @@ export function whereAllowed(
 
 interface Wanted {
   /**
-   * Lists of container paths. A set can match only if, for each list, one of its containers is on or below a
-   * path of the list.
+   * Lists of container paths. A set of containers can match only if, for each list, one container of the set is on or
+   * below a path of the list.
    */
   areas: readonly (readonly string[])[]
   matches(containers: readonly string[]): boolean

@@ -229,13 +229,13 @@ export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
 )
 
 /**
- * The token as the caller sees it. `data` is absent if it is redacted, or if it is masked and the token has
- * no mask. `data` is null if the result of the mask is null. Attributes without a value are absent.
+ * The token as the caller sees it. `data` is absent if the data is redacted, or if the data is masked and the token
+ * has no mask. `data` is null if the result of the mask is null. Attributes without a value are absent.
  */
 export function viewToken(record: TokenRecord, transform: Transform) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
-  // The view is one literal, for speed. If the object were built from a list of names, each read and each creation
-  // would take microseconds longer.
+  // For speed, the view is created by one object literal. If the object were built from a list of names, each read
+  // and each creation would take microseconds longer.
   const view: Record<keyof TokenView, unknown> = {
     id: record.id,
     tenant_id: record.tenant_id,
@@ -275,7 +275,10 @@ function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'
 
 const NO_DETAILS: Pick<TokenView, 'card' | 'bank'> = {}
 
-/** The token in the answer to a write. The data is masked even if the rule reveals it. */
+/**
+ * The token in the answer to a write. The data is masked even if the access rule allows the caller to see the
+ * plaintext.
+ */
 export function viewWritten(_: Context, record: TokenRecord, transform: Transform): TokenView {
   const view = viewToken(record, stricterTransform('mask', transform))
   return addExtras(view, { deduplicated: false })

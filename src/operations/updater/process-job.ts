@@ -101,7 +101,7 @@ async function processRows(
 }
 
 async function findRunning({ store, caller }: Context, id: string): Promise<UpdaterJobRecord | undefined> {
-  // A deleted tenant has no keys, so its records cannot be read.
+  // A deleted tenant has no keys, so the records of the tenant cannot be read.
   if ((await store.get('tenant', 0, String(caller.tenant))) === undefined) return undefined
   const job = await findJob(store, caller.tenant, id)
   return job?.status === 'processing' ? job : undefined

@@ -92,7 +92,7 @@ export const changeKeys = offline({
   },
 })
 
-/** Logs a rekey after its end, because no record can be written during a rekey. */
+/** Logs a rekey after the rekey has ended, because no record can be written during a rekey. */
 export const recordRekey = change({
   access: wholeVault,
   name: 'vault note-rekey',

@@ -168,7 +168,10 @@ export function declareCertificates<const W extends Wallet>(wallet: W) {
 /** The smallest text that has the form of a PKCS#12 file. */
 const SMALLEST_FILE = 'MAMCAQM='
 
-/** A command that creates certificates. Passwords and files are not arguments, because other users could see them. */
+/**
+ * A command that creates certificates. Passwords and files are not arguments, because other users of the machine
+ * could see arguments.
+ */
 function exampleOf(wallet: Wallet, merchant: string): string {
   const name = wallet === 'apple' ? 'payment_processor' : 'merchant'
   const body = { [`${name}_certificate_data`]: SMALLEST_FILE, [`${name}_certificate_password`]: 'made up' }

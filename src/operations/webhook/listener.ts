@@ -1,5 +1,5 @@
 /**
- * A listener is a program, such as `coffer webhook listen`, that takes the events of a webhook and sends them
+ * A listener is a program, such as `coffer webhook listen`, that takes the events of a webhook and sends these events
  * itself. The listener sends the events from its own machine, so the server never connects to the address.
  */
 import { formatDate } from '../../domain/dates.js'
@@ -171,8 +171,8 @@ async function findRetries(
 }
 
 /**
- * Stores the answers that a listener reports. Ignores a report if the event was not taken, or if its answer
- * was already reported.
+ * Stores the answers that a listener reports. Ignores a report if the event was not taken, or if the answer to the
+ * event was already reported.
  */
 export async function noteReports(context: Context, id: string, reports: readonly Report[]): Promise<void> {
   await requireListener(context, id)

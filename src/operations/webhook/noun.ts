@@ -149,8 +149,8 @@ async function requireRoom(context: Context, hasListener: boolean): Promise<void
 }
 
 /**
- * Returns the state of an address if this server may not send requests there. `before`: the earlier state of the
- * webhook.
+ * Returns the state of an address if this server may not send requests to the address. `before`: the earlier state of
+ * the webhook.
  */
 function describeRefusal(
   failure: string | undefined,

@@ -11,7 +11,7 @@ const MAX_REMOVED = 10_000
 /** A listener that took no events for this time has ended without removing its webhook. */
 const ABANDONED_MS = 2 * 60_000
 
-/** Removes the subscription of the webhook and the events that wait for it. */
+/** Removes the subscription of the webhook, and the events that wait for the webhook. */
 export async function removeWaiting(store: StoreWriter, tenant: number, id: string): Promise<void> {
   await subscribe(store, tenant, { id })
   const where = { field: 'webhook', value: id }

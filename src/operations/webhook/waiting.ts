@@ -128,7 +128,10 @@ async function replaceWaiting(
   else await store.replace('waiting_batch', tenant, rest, keptUntil(rest))
 }
 
-/** Returns the reason why a server may not call the address, as far as this is known before its name is resolved. */
+/**
+ * Returns the reason why a server may not call the address, as far as this reason is known before the host name is
+ * resolved.
+ */
 export function refusalOf(outbound: Outbound, url: string): string | undefined {
   try {
     outbound.reach(new URL(url))
