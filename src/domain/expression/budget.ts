@@ -1,6 +1,6 @@
 /**
- * Limits the work of requests. Work is counted in steps of about 10 ns. Steps are counted instead of measured time,
- * so that equal requests have equal outcomes.
+ * Limits the work of requests. Work is counted in steps of about 10 ns. The time itself is not measured, so that
+ * equal requests have equal outcomes.
  */
 import { CofferError } from '../../errors.js'
 

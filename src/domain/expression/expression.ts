@@ -78,8 +78,8 @@ export class Expressions {
 }
 
 /**
- * The maximum length of an expression counts code points. A text of `n` UTF-16 units has at least `n / 2` code
- * points, so a very long text is refused without counting its code points.
+ * The limit `MAX_EXPRESSION_LENGTH` counts code points. A text of `n` UTF-16 units has at least `n / 2` code points,
+ * so a very long text is refused without counting its code points.
  */
 const isTooLong = (text: string) =>
   text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH

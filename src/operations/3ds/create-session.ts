@@ -96,7 +96,10 @@ export function keepMetadata(metadata: Record<string, string> | undefined) {
   return metadata === undefined || Object.keys(metadata).length === 0 ? undefined : metadata
 }
 
-/** Returns the public address of the server, or, without this setting, the address that the caller has used. */
+/**
+ * Returns the address in the setting `public_url`. If this setting is not set, returns the address that the caller
+ * has used.
+ */
 async function findBase(context: Context): Promise<string> {
   return (await context.setting('public_url')) ?? context.origin?.base ?? DEFAULT_PUBLIC_URL
 }

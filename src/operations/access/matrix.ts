@@ -73,8 +73,8 @@ function showExample(
 
 /**
  * Chooses at most `most` containers for the matrix: first the containers of rules, then the containers of tokens.
- * With `wanted`, the function chooses the wanted containers first, and only containers below a wanted container after
- * that. `total`: the number of containers without the limit.
+ * With `wanted`, the wanted containers come first, and only containers below a wanted container follow. `total`: the
+ * number of containers without the limit.
  */
 export function chooseContainers(
   named: Iterable<string>,

@@ -6,8 +6,8 @@ import { KIND } from './records.js'
 
 /**
  * Call this function after a token intent with a network token has become the token with this id. The function stores
- * the id of the network token in the token. It also stores the id of the token in the network token, unless the
- * network token was created from another token.
+ * the id of the network token in the token. The function also stores the id of the token in the network token, unless
+ * the network token was created from another token.
  */
 export async function passToToken(context: Context, intent: IntentRecord, tokenId: string): Promise<void> {
   const { store, caller } = context

@@ -161,8 +161,8 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
 
 /**
  * If search.masked_data is false, restricts `condition` to tokens whose data the caller may see. Without this
- * restriction, the results of a search could disclose masked data. A query with a negation would disclose masked data
- * too.
+ * restriction, the results of a search could disclose masked data. The restriction also applies to a query with a
+ * negation.
  */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   if (context.caller.isNoReveal)
