@@ -1,4 +1,4 @@
-/** Parses and formats the dates of the API. Instants are ms since the epoch. */
+/** Parses and formats the dates of the API. A point in time is a number of ms since the epoch. */
 import { validationError } from '../errors.js'
 
 export const MONTHS =

@@ -9,7 +9,7 @@ import { type ApplicationType, PERMISSIONS, type Permission, permissionsOf } fro
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const API_KEY = 'key_'
 export const SESSION_KEY = 'key_sess_'
-/** The prefix of the key of a run. Only the code of this run can use the key. */
+/** The prefix of the key of a run. Only the code of a run can use the key of the run. */
 export const RUN_KEY = 'key_run_'
 
 export function isExpired({ expires_at }: { expires_at?: string }, now: number): boolean {

@@ -23,7 +23,10 @@ const AND = 'and'
 const MARKS: Readonly<Record<RuleCondition['operator'], string>> = { equals: '', starts_with: '*' }
 const QUOTED = /^"(?:[^"\\]|\\.)*"/
 
-/** Returns one line. If the short form cannot express the rule, the line is JSON, which commands accept too. */
+/**
+ * Returns the rule as one line of text. If the short form cannot express the rule, the line is JSON, which commands
+ * accept too.
+ */
 export function formatRule(rule: Rule): string {
   const { priority, description } = rule
   const body = formatRuleBody(rule)

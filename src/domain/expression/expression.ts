@@ -24,7 +24,10 @@ const FAILURE_STEPS = 1000
 const PART_STEPS = 10
 const MEMBER_STEPS = 16
 
-/** The input of rendering. `tokens`: the values of the references in a detokenization or a transform. */
+/**
+ * The values that an expression can read when the expression is rendered. `tokens`: the values of the references in a
+ * detokenization or a transform.
+ */
 export interface Scope {
   data?: unknown
   metadata?: Readonly<Record<string, string>>

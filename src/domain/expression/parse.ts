@@ -23,8 +23,8 @@ export type ExpressionUse =
   | 'response'
 
 /**
- * A constant, a path that begins at a variable, or a token or its data (only in a detokenization). The parts
- * of a path are values too.
+ * A constant, a path that begins at a variable, or (only in a detokenization) a token or the data of a token. Each
+ * part of a path is a value too.
  */
 export type Value =
   | { readonly constant: unknown }

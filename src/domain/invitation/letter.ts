@@ -1,6 +1,6 @@
 /**
- * The mails of invitations and webhooks. Text of users is escaped. The only text of users in a header is the
- * address.
+ * The mails of invitations and webhooks. Each text that a user has chosen is escaped. In the headers of a mail, the
+ * only such text is the address.
  */
 import { formatDate, MONTHS } from '../dates.js'
 import { encodeHtml } from '../text/html.js'

@@ -33,7 +33,7 @@ const ADVICE: Readonly<Record<Refusal['again'], string>> = {
   'with new data': 'Send the request again with other data of the card.',
 }
 
-/** Returns for example `The issuer declined the card. Do not send the request again.` */
+/** Returns a sentence with the reason for the refusal, and a sentence that says whether to send the request again. */
 export function explainRefusal(code: RefusalCode): string {
   const { reason, again }: Refusal = REFUSALS[code]
   return `${reason} ${ADVICE[again]}`

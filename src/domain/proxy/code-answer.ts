@@ -5,7 +5,7 @@
 import { validationError } from '../../errors.js'
 import { decodeUtf8, isObject, tryJson } from '../json/json.js'
 
-/** The names are in lower case. */
+/** Maps the names of headers, in lower case, to the values of the headers. */
 export type HeaderMap = Readonly<Record<string, string>>
 
 /**

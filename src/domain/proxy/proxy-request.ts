@@ -7,8 +7,8 @@ import { isDeep, MAX_JSON_DEPTH } from '../json/json.js'
 import { type HeaderMap, isJsonType, mediaTypeOf, readJsonBody, textOfBody } from './code-answer.js'
 
 /**
- * `path`: the part after the path of the call. `query`: as sent, without the question mark. `headers`: names
- * in lower case.
+ * `path`: the part after the path of the call. `query`: the query as the caller sent it, without the question mark.
+ * `headers`: names in lower case.
  */
 export interface ProxyRequest {
   method: string

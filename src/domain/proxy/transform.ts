@@ -9,8 +9,8 @@ import { maySet } from './code-answer.js'
 import { readLocation } from './location.js'
 
 /**
- * A transform has other members for each type. `type` and `matcher` are stored in the upper and lower case
- * that the caller wrote.
+ * Each type of transform has its own members. `type` and `matcher` are stored in the upper and lower case that the
+ * caller wrote.
  */
 export type ProxyTransform =
   | { type: string; code: string; options?: { runtime: RuntimeOptions } }
@@ -32,9 +32,9 @@ type Given = Readonly<Record<string, unknown>>
 const isJsonLocation = (text: string) => readLocation(text) !== undefined
 
 /**
- * Parses the transforms of one direction. A caller gives the plural property (`request_transforms`), or the
- * singular property (`request_transform`) with an object or an array of one object. Both properties are
- * accepted if they are equal, because an answer about a proxy with one transform contains both.
+ * Parses the transforms of requests, or the transforms of answers. A caller gives the plural property
+ * (`request_transforms`), or the singular property (`request_transform`) with an object or an array of one object.
+ * Both properties are accepted if they are equal, because an answer about a proxy with one transform contains both.
  */
 export function readTransforms(given: Given, direction: Direction, errors: PropertyErrors = {}) {
   const one = `${direction}_transform`

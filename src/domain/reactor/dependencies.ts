@@ -78,7 +78,7 @@ export interface DependencyFinding {
   reason: string
 }
 
-/** Why code was not built. The API has the same names, with the prefix `error_`. */
+/** Why code was not built. The API shows these members under the same names, with the prefix `error_`. */
 export interface BuildError {
   code: string
   message: string

@@ -10,7 +10,7 @@ import { countValues } from '../webhook/event-batch.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { Kind, RecordOf, TokenRecord } from './records.js'
 
-/** How many subjects of a stored answer one row indexes. A row has at most 255 index fields. */
+/** The maximum number of subjects of a stored answer that one row indexes. A row has at most 255 index fields. */
 export const SUBJECTS_OF_ROW = 200
 
 export type IndexField = Record<'field' | 'value', string>

@@ -90,7 +90,7 @@ interface ServerBatches {
    * belong to the range.
    */
   ranges: [from: number, to: number][]
-  /** The ranges below this number were dropped. It is unknown whether a lower number was taken. */
+  /** The ranges below this number were dropped, so it is unknown whether a batch with a lower number was taken. */
   from?: number
 }
 

@@ -114,7 +114,10 @@ export type TraceId = string
  */
 export type TenantKeyBytes = Record<'data' | 'index' | 'fingerprint', string>
 
-/** Stored under tenant number 0, which is the vault itself. `number` marks the rows of this tenant. */
+/**
+ * The record of a tenant is stored under tenant number 0, which stands for the vault itself. `number` marks the rows
+ * of this tenant.
+ */
 export interface TenantRecord extends VaultAudit {
   number: number
   id: string

@@ -29,7 +29,10 @@ export interface GooglePayRecord extends WalletRecord {
   details: TspDetails
 }
 
-/** A card of Apple Pay. `dpan`: a number of one device. `mpan`: a number of one merchant, which can be unlinked. */
+/**
+ * A card of Apple Pay. `dpan`: the number of the card belongs to one device. `mpan`: the number of the card belongs
+ * to one merchant, and the card can be unlinked.
+ */
 export interface ApplePayRecord extends WalletRecord {
   status: 'active' | 'unlinked'
   type: 'dpan' | 'mpan'

@@ -32,8 +32,9 @@ export function examplesOf(type: TokenTypeName): readonly unknown[] {
 }
 
 /**
- * The type of the example for a container that no token uses: a type whose usual container is the container, is below
- * it, or has the same first name. The example for the container `/` is a card.
+ * Returns the type of the example for a container that no token uses. The usual container of this type is the given
+ * container, or is below the given container, or has the same first name in its path. The example for the container
+ * `/` is a card.
  */
 export function exampleTypeOf(container: string): TokenTypeName {
   const [, top = '/'] = containerAncestors(container).toReversed()

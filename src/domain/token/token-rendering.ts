@@ -55,8 +55,8 @@ export function requireTokenId(value: unknown): string {
 }
 
 /**
- * If the data lacks what an expression reads, the expression gives null. In the type's default mask
- * (`usual`), the member is left out instead.
+ * If an expression reads a part that the data does not have, the result of the expression is null. A member of the
+ * type's default mask (`usual`) is left out if its result is null.
  */
 export async function renderMask(rendering: Rendering, mask: unknown, usual?: unknown): Promise<unknown> {
   const { expressions, errors, scope, budget } = rendering
@@ -89,8 +89,8 @@ function dropUnset(masked: unknown, mask: unknown, usual: unknown): unknown {
 }
 
 /**
- * Refuses null and blank text, because all tokens without the data would be equal. `usual` is the default of
- * the type, which uses all data and is always accepted.
+ * Refuses null and blank text as a fingerprint, because all tokens without the data would have equal fingerprints.
+ * `usual` is the default of the type, which uses all data and is always accepted.
  */
 export async function renderFingerprint(rendering: Rendering, text: unknown, usual?: string) {
   return collectLater(rendering.errors, 'fingerprint_expression', async () => {

@@ -1,4 +1,4 @@
-/** Token intents as records. Intents are also created by payloads of wallets. */
+/** Token intents as records. A payload of a wallet can also create a token intent. */
 import { formatDate } from '../../domain/dates.js'
 import type { IntentRecord } from '../../domain/records/records.js'
 import type { TspDetails } from '../../domain/records/token-record.js'

@@ -1,4 +1,4 @@
-/** Token intents: data that waits for a short time to become a token. Nobody can read this data. */
+/** Token intents: data that waits for a short time to become a token. No answer shows the data of a token intent. */
 import { change } from '../../framework/operation.js'
 import { inputSchema } from '../../framework/schema.js'
 import { prepareGiven } from '../token/check-token.js'

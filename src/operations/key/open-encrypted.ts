@@ -19,7 +19,7 @@ const NO_KEY = {
 
 /**
  * Decrypts the JSON value that a client has encrypted for a key of the caller's tenant. The errors do not say why the
- * value cannot be decrypted. An unknown key takes the same steps as a known key.
+ * value cannot be decrypted. For an unknown key, the function takes the same steps as for a known key.
  * @throws CofferError `validation` under `encrypted`, or `too_much_work` if too many keys had to be tried
  */
 export async function openEncrypted(context: Context, { kid, parts }: Jwe, budget: Budget): Promise<unknown> {

@@ -81,10 +81,7 @@ const listLogs = list({
   run: (session, input, dates) => findLogs(session, input, dates, viewLog),
 })
 
-/**
- * The dashboard uses this list. This list is no operation of an interface, because log records of the API have no
- * trace id.
- */
+/** The dashboard uses this list. The API has no such list, because log records of the API have no trace id. */
 export const listTracedLogs = list({
   ...logList,
   output: listOutput(object({ ...logProperties, trace_id: text })),

@@ -225,9 +225,9 @@ async function findByKey({ store, hashSecret, caller }: Context, key: string) {
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
 /**
- * Reads the parts of a call. Returns one promise for the request and one for its template. Both promises are
- * settled when this function returns, but this function does not throw their errors. `fill` awaits the
- * promises and throws the errors later, so that errors of the target are reported first.
+ * Reads the parts of a call. Returns one promise for the request, and one promise for the template of the request.
+ * Both promises are settled when this function returns, but this function does not throw their errors. `fill` awaits
+ * the promises and throws the errors later, so that errors of the target are reported first.
  */
 async function readCall(session: Session, asked: RelayRequest, target: Target) {
   const { method, path, query, headers, prefix, readBody } = asked
@@ -250,7 +250,10 @@ async function readCall(session: Session, asked: RelayRequest, target: Target) {
 
 type Used = Pick<UsedRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_intent' | 'entity'>
 
-/** Returns the tokens, and the request with the data of the tokens. A query begins with its question mark. */
+/**
+ * Returns the tokens, and the request with the data of the tokens. In the returned request, a query that is not empty
+ * begins with a question mark.
+ */
 async function fill(
   context: Context,
   { proxy, prefix, made }: OpenProxy,

@@ -192,8 +192,8 @@ export const getResult = detached({
     'coffer reactor result greet "$(echo Ada | coffer reactor react-async greet --args name=- -o value --fields asyncReactorRequestId)"',
   ],
   async run({ background, claims, inUnit, caller }, { id, request_id }) {
-    // This line reads whether the run is in progress before the next lines read its result. If the run ends
-    // between these two reads, the second read finds the result.
+    // First the code reads whether the run is in progress, and then the result of the run. If the run ends between
+    // these two reads, the second read finds the result.
     const isRunning = background.has(request_id) || (await claims.has(caller.tenant, request_id))
     const { error, res, result } = await inUnit(async (context) => {
       await requireRecord(context, 'reactor', id)

@@ -109,8 +109,8 @@ export async function invoke(
     if (!(error instanceof CofferError)) throw error
     const keepError = async (context: Context) => {
       await keepRun(context, session, reactor, run, error, given)
-      // The message of the error may come from code, and may contain data. Therefore the event has the title of the
-      // error.
+      // The message of the error may come from code, and may contain data. Therefore the event contains the title of
+      // the error instead of the message.
       context.audit.emit(endedAs(event, run, ERRORS[error.code].title))
       await keep?.(context, error)
     }

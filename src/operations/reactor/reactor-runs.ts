@@ -18,8 +18,8 @@ import { requireRecord } from '../../framework/unit.js'
 import type { StoreWriter } from '../../storage/store.js'
 
 /**
- * The number of runs of one reactor that are listed. Older runs are removed in batches, because single removals are
- * slow.
+ * The maximum number of runs of one reactor that are listed. Older runs are removed in batches, because single
+ * removals are slow.
  */
 const KEPT_RUNS = 100
 const REMOVED_AT_ONCE = 100

@@ -13,7 +13,7 @@ export interface Difference {
 
 type Lists = Readonly<Record<string, unknown>>
 
-/** Compares the lists with these names. The order of items does not matter. */
+/** Compares only those lists of the two seeds that `lists` names. The order of items does not matter. */
 export function compareSeeds(first: Lists, second: Lists, lists: readonly string[]): Difference[] {
   return lists.flatMap((list) =>
     compareLists(list, (first[list] ?? []) as readonly Item[], (second[list] ?? []) as readonly Item[]),

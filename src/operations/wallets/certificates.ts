@@ -80,8 +80,8 @@ export async function fingerprintFiles(files: Files): Promise<Fingerprints> {
 }
 
 /**
- * Declares the operations on the certificates of one wallet, and the parts from which its operation `create` is
- * built.
+ * Declares the operations on the certificates of one wallet. For the operation `create`, only the parts that all
+ * wallets share are declared here.
  */
 export function declareCertificates<const W extends Wallet>(wallet: W) {
   const title = WALLET_NAMES[wallet]
