@@ -47,7 +47,7 @@ export interface ProcessLike extends Streams {
   readonly argv: readonly string[]
   readonly env: Environment
   readonly pid: number
-  /** The id of the parent process. It changes when the parent ends. */
+  /** The id of the parent process. This id changes when the parent ends. */
   readonly ppid: number
   readonly version: string
   /** The name of the process that other users see, for example in `ps`. May be absent. */

@@ -28,7 +28,7 @@ export async function main(process: ProcessLike): Promise<number> {
 
 class CommandLine {
   readonly #process: ProcessLike
-  /** Undefined until the flags are parsed. Parsing may fail. */
+  /** Undefined until the flags are parsed. Parsing the flags may fail, so there may never be a context. */
   #context: CommandContext | undefined
   readonly #input: InputReader
   readonly #stop = new AbortController()

@@ -27,7 +27,10 @@ const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: s
   template: { noun: 'app template' },
   'token intent': { noun: 'intent' },
 }
-/** The start of the message of an operation. It does not contain the id, because the API does not repeat input. */
+/**
+ * The start of the message of an operation. The message does not contain the id, because the API does not repeat
+ * input.
+ */
 const MISSING = /^(There is|.* has) no ([A-Za-z\d ]+?) with this (?:id|key or id|name)(?=[,.])/
 const UNLINKED = /^These tokens(?= are not linked\.$)/
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i

@@ -10,13 +10,13 @@ import { isList } from './output/fields.js'
 import type { Task } from './task.js'
 
 const LARGEST_PAGE = 1000
-/** The page size of lists by cursor. Each of their pages takes equally long. */
+/** The page size of lists by cursor. In a list by cursor, a late page takes no longer than the first page. */
 const CURSOR_PAGE = 100
 const NAMES_AT_ONCE = 50
 const MAX_NAMES = 10_000
 /** Limits the JSON that is kept in memory. Only NDJSON, ids and values are printed page by page. */
 const MAX_GATHERED_BYTES = 128 * 1024 * 1024
-/** Added for each page, so that an endless list of empty pages reaches the limit too. */
+/** Each page counts as this many more bytes, so that an endless list of empty pages reaches the limit too. */
 const PAGE_BYTES = 1024
 const STREAMED: readonly Format[] = ['ndjson', 'id', 'value']
 

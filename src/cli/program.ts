@@ -8,8 +8,8 @@ import { DEFAULT_COLUMNS } from './output/terminal.js'
 import type { TerminalCommand } from './task.js'
 
 /**
- * Parses `argv`, which does not contain node and the script. `text` is the requested help or version. It is empty for
- * the help of the program.
+ * Parses `argv`, which does not contain node and the script. `text` is the requested help or version. For the help of
+ * the program, `text` is empty.
  * @throws CofferError `usage`
  */
 export function parseLine(

@@ -162,8 +162,8 @@ async function askConfirmation(task: Task, tasks: readonly Task[], { confirm }: 
   const confirmation = definition.cli?.confirmation
   if (confirmation === undefined || context.config.yes) return
   if (confirm !== undefined) return confirm(task)
-  // A missing token is reported before the question is asked. This look-up is made only in a local vault, because a server would
-  // log it.
+  // A missing token is reported before the question is asked. The token is looked up only in a local vault, because a
+  // server would log this read.
   const isLookedUp = definition.name === 'token delete' && context.config.url === undefined
   for (const each of isLookedUp && context.terminal.mayPrompt ? tasks : []) {
     const found = await each.ask(each.input, 'token find').catch(() => undefined)
@@ -202,15 +202,18 @@ async function askAndPrint(task: Task): Promise<void> {
   await notice(`${what} ${how}`.trim())
 }
 
-/** Advice on how to see the data of the token in plaintext. Empty if the caller may not see the plaintext. */
+/**
+ * Advice on how to see the data of the token in plaintext. The advice is empty if the caller may not see the
+ * plaintext.
+ */
 async function findWayToReveal(task: Task, token: Readonly<Record<string, unknown>>): Promise<string> {
   const { context, definition, key, askAsOwner } = task
   if (context.config.noReveal) return ''
   const isRead = definition.log?.operation === 'read'
   const get = `coffer token get ${quoteWord(String(token.id))}`
   if (key !== undefined) {
-    // The rules of an application decide what it sees, without `--reveal`. Only answers to writes are always
-    // masked.
+    // The rules of an application decide what the application sees, so it needs no `--reveal`. Only answers to writes
+    // are always masked.
     const isMasked = isRead ? undefined : await findMasked(task)
     return isMasked?.(token as unknown as TokenView) === false ? `Show it with: ${get}` : ''
   }

@@ -14,7 +14,10 @@ interface ShortForm {
   parse(text: string, before: readonly unknown[]): unknown[]
   /** Returns one line. Contract: the value fits its schema. */
   format(value: unknown): string
-  /** Completions of the text typed so far. Each begins with this text. A tab and a description may follow. */
+  /**
+   * Completions of the text typed so far. Each completion begins with the text typed so far. In a completion, a tab
+   * and a description may follow the text.
+   */
   complete(begun: string): string[]
 }
 

@@ -26,9 +26,9 @@ import { listFormats } from './short-forms.js'
 import { hasVaultHeader } from './target/place.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
 
-/** Each hook replaces a step of the usual run. That run performs the operation once and prints the answer. */
+/** Each hook replaces a step of the usual run. The usual run performs the operation once and prints the answer. */
 export interface Hooks {
-  /** Reads the input. If it resolves to undefined, the input comes from flags and standard input. */
+  /** Reads the input. If `gather` resolves to undefined, the input comes from flags and standard input. */
   gather?(context: CommandContext, args: Args, options: Options): Promise<OperationInput | undefined>
   /** Replaces the usual question before data is destroyed. @throws CofferError `interrupted` */
   confirm?(task: Task): Promise<void>
@@ -37,7 +37,10 @@ export interface Hooks {
    * prints lines. The usual run handles `--all` and the other output flags.
    */
   view?(answer: unknown, task: Task): unknown
-  /** Performs the operation and prints the answer. `usual` performs and prints as a command without this hook does. */
+  /**
+   * Performs the operation and prints the answer. `usual` does what a command without this hook does: it performs the
+   * operation and prints the answer.
+   */
   run?(task: Task, usual?: (task: Task) => Promise<void>): Promise<void>
 }
 
@@ -67,7 +70,10 @@ export interface TerminalCommand {
   readonly options?: readonly CommandOption[]
   readonly examples: readonly string[]
   readonly prints: Prints
-  /** The command is parsed without loading the operations. It loads the operations that it needs. */
+  /**
+   * The command is parsed without loading the operations. A command that is alone loads the operations that it needs
+   * itself.
+   */
   readonly isAlone?: true
   run(context: CommandContext, args: Args, options: Options): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * The user's settings file, `config.json`: profiles and default tenants. Other users must not read it, because a
- * profile may contain an API key.
+ * The user's settings file, `config.json`: profiles and default tenants. Other users must not be able to read the
+ * file, because a profile may contain an API key.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'

@@ -13,8 +13,8 @@ import { MASKED, type Row, refuseMasked } from './rows.js'
 const MAX_BYTES = 1024 * 1024
 const CHARACTERS_AT_ONCE = 64 * 1024
 /**
- * Matches a column name that looks like a value, because a file without a header line has values in its first line. Messages
- * never contain a name that matches.
+ * Matches a column name that looks like a value, because a file without a header line has values in its first line.
+ * Messages never contain a column name that matches.
  */
 const VALUE = /\d{4}|@/
 const MAX_TOLD = 20
@@ -115,7 +115,7 @@ function readPath(text: string): Path | 'none' {
   const path = first === 'metadata' && rest.length > 0 ? [first, rest.join('.')] : [first, ...rest]
   if (text === MASKED) return path
   const isShown = Object.hasOwn(tokenOutput.properties, first)
-  // An export has columns that the vault derives. An import ignores them.
+  // An export has columns that the vault derives. An import ignores these derived columns.
   if (isShown && !Object.hasOwn(createAttributes, first)) return undefined
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   const isDeep = path.length > MAX_JSON_DEPTH

@@ -85,7 +85,10 @@ function createForm(format: string, fields: readonly string[] | undefined, isMas
     : { head: '', formatRow: (token: TokenView) => `${toText(token)}\n` }
 }
 
-/** Whether the token has no mask although its type has a default mask. The import must then not add the default. */
+/**
+ * Whether the token has no mask although its type has a default mask. An import of such a token must not add the
+ * default mask.
+ */
 function hasNoMask({ type, mask }: TokenView): boolean {
   return mask === undefined && TOKEN_TYPES.find(({ name }) => name === type)?.mask !== undefined
 }

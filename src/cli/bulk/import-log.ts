@@ -1,6 +1,7 @@
 /**
- * The log file of an import has a line for each row. A file of `--resume` begins with a line that names the run and the
- * last batch sent. The number of its other lines tells where to continue.
+ * The log file of an import has a line for each row. A file of `--resume` begins with a line that names the run and
+ * the last batch sent. A run that is resumed continues after the rows whose results are on the other lines of the
+ * file.
  */
 import { randomUUID } from 'node:crypto'
 import { constants, type FileHandle, open, rm, writeFile } from 'node:fs/promises'
@@ -23,7 +24,10 @@ const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 export interface Refused {
   readonly line: number
   readonly reason: string
-  /** Whether the row has no type. Undefined for a row of an earlier run, because it is not known. */
+  /**
+   * Whether the row has no type. Undefined for a row of an earlier run, because the log file does not contain this
+   * fact.
+   */
   readonly lacksType?: boolean
 }
 
@@ -53,7 +57,7 @@ export async function openImportLog(
   let end = before?.end
   return {
     run,
-    /** The results of earlier runs. Before the caller begins a batch, it compares them with the rows. */
+    /** The results of earlier runs. The caller compares these results with the rows before it begins a batch. */
     resumed,
     rows: resumed?.lines.length ?? 0,
     /**

@@ -225,7 +225,8 @@ class ImportRun {
     }
     this.#done += count
     if (isStopped || count === rows.length) return !isStopped
-    // An earlier run had committed a shorter batch before it was interrupted. The other rows are sent now.
+    // An earlier run had committed a shorter batch before it was interrupted. The rows that the shorter batch did not
+    // contain are sent now.
     return this.#sendBatch(rows.slice(count))
   }
 

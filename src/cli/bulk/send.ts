@@ -8,8 +8,9 @@ import type { Row } from './rows.js'
 type SendOptions = { run: string; stops: boolean; isDryRun: boolean }
 
 /**
- * `first`: the number of rows before these rows. Resolves to a result for each row, in order. If a refused row ended the run, the
- * last result is the result of this row. If there are no results, the caller splits the batch to find the refused row.
+ * `first`: the number of rows before these rows. Resolves to a result for each row, in order. If a refused row ended
+ * the run, the last result is the result of this row. If the list of results is empty, the caller splits the batch to
+ * find the refused row.
  */
 export type Send = (rows: readonly Row[], first: number) => Promise<readonly RowResult[]>
 

@@ -67,7 +67,7 @@ export async function initVault(context: CommandContext, _: unknown, flags: Opti
 
 /**
  * Returns true only if it is certain that no vault exists. A failed creation may still have created the vault, for
- * example if the connection broke after the commit. Then the key file must be kept.
+ * example if the connection broke after the commit. If the vault may exist, its key file must be kept.
  */
 function isMissing(place: VaultLocation): Promise<boolean> {
   return identifyVault(place).then(

@@ -28,7 +28,7 @@ export const listenToWebhooks: TerminalCommand['run'] = async (context, _, optio
   context.handlesSignals()
   const turns = new Turns()
   const taking = new Connection(context, as, turns)
-  // Ctrl-C does not interrupt this connection, because it must then still delete the webhook.
+  // Ctrl-C does not interrupt this connection, because the webhook is deleted over this connection after Ctrl-C.
   const reporting = new Connection({ ...context, signal: new AbortController().signal }, as, turns)
   const ended = new AbortController()
   const isKeyWanted = options.printKey === true
@@ -145,7 +145,7 @@ class Connection {
   }
 
   /**
-   * Connects to the vault. If no server has it open, this process opens the vault, performs the request and
+   * Connects to the vault. If no server has the vault open, this process opens the vault, performs the request and
    * closes the vault again.
    */
   async #begin(request: OperationRequest): Promise<{ result: unknown } | undefined> {
@@ -154,7 +154,8 @@ class Connection {
     const vault = await reachThisVault(this.#context)
     this.#isDirect = vault.attachServer !== undefined
     if (this.#isDirect) {
-      // Other processes, such as a server that starts, cannot open the vault meanwhile. Therefore the request must not wait.
+      // While this process has the vault open, other processes, such as a server that starts, cannot open the vault.
+      // Therefore this request must not wait for events.
       const { input } = request
       const asked = 'timeout' in input ? { ...request, input: { ...input, timeout: '0ms' } } : request
       return withVault(this.#context, vault, async () => ({ result: resultOf(await vault.ask(asked)) }))

@@ -1,4 +1,7 @@
-/** Profiles are named sets of settings. They are defaults: flags and environment variables have precedence. */
+/**
+ * Profiles are named sets of settings. The settings of a profile are defaults: flags and environment variables have
+ * precedence.
+ */
 import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, isTrue, type TARGETS } from '../../config.js'
 import { usage } from '../../errors.js'

@@ -17,7 +17,7 @@ type Contents = Record<string, unknown>
 const PULLED = ['applications', 'formulas', 'reactors', 'proxies', 'webhooks']
 const LISTS = [...PULLED, 'tokens', 'associations', 'members', 'invitations']
 
-/** Prints the differences. @throws CofferError `seed_differs` if there are any */
+/** Prints the differences. @throws CofferError `seed_differs` if there are differences */
 export const diffSeed: TerminalCommand['run'] = async (context, [path = '-'], options) => {
   const seed = await readSeedFile(context.input, path, 'the seed')
   if (!isObject(seed)) throw usage('A seed is an object with lists.')

@@ -1,4 +1,7 @@
-/** The file name `-` means standard input or output, or is refused. No command reads or creates a file of this name. */
+/**
+ * The file name `-` means standard input or output, or is refused. No command reads or creates a file with the name
+ * `-`.
+ */
 import { usage } from '../../errors.js'
 
 const READ_STDIN: readonly string[] = ['--file', '--from', '--seed', '--tls-cert', '--tls-key']

@@ -88,7 +88,7 @@ export function takesMany({ endpoint, cli, positionals, input }: RegisteredOpera
   return (endpoint?.parameters ?? []).length > 0 || !isPaged(input)
 }
 
-/** Whether the command creates a record for each line of its input. Each line is then a body. */
+/** Whether the command creates a record for each line of its input. Each line of this input is a body. */
 export function takesSeveralBodies({ http, endpoint }: RegisteredOperation): boolean {
   return http?.status === 201 && endpoint?.takesBody === true && http.body?.whole === undefined
 }
@@ -107,7 +107,7 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   if (others.length > 0) throw usage(`${name} may be given only once.`)
   if (schema.refersTo !== undefined && shape === 'json' && !BEGINS_AS_JSON.test(text)) return { id: text }
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
-  // If the value is JSON that `tryJson` accepts but `readJson` refuses, it is refused below. It does not count as text.
+  // JSON that `tryJson` accepts but `readJson` refuses does not count as text, so `readJson` refuses it below.
   const isPlain = !BEGINS_AS_JSON.test(text) && (isText || tryJson(text) === undefined)
   return schema.type === undefined && isPlain ? text : readJson(name, text, schema)
 }

@@ -118,14 +118,17 @@ export async function readTexts(
   return texts
 }
 
-/** The position in the value of a flag where a source can begin. In `key=value`, this is after the equals sign. */
+/**
+ * The position in the value of a flag where a source can begin. In `key=value`, a source can begin after the equals
+ * sign.
+ */
 function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
   return shape === 'map' && !text.trimStart().startsWith('{') ? text.indexOf('=') + 1 : 0
 }
 
 /**
- * Reads standard input only if something is missing and standard input is no terminal. Otherwise the command could wait
- * forever.
+ * Reads standard input only if something is missing and standard input is no terminal. On a terminal, or with all
+ * values given, a read could wait forever.
  */
 async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, options, texts } = draft
@@ -168,7 +171,8 @@ function splitBodies(definition: RegisteredOperation, text: string) {
     .filter(({ body }) => body.trim() !== '')
   if (!takesSeveralBodies(definition) || lines.length < 2) return undefined
   const [first, second] = lines.map(({ body }) => body) as [string, string]
-  // The first line may be an invalid body. Then the first two lines must at least look like objects.
+  // The first line may be an invalid body. If the first line is no valid JSON, the first line must end like an
+  // object, and the second line must begin like an object.
   const areBodies = isObject(tryJson(first)) || (/\}\s*$/.test(first) && /^\s*\{/.test(second))
   return areBodies ? lines : undefined
 }

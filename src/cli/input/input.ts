@@ -6,9 +6,9 @@ import { CofferError, codeOf, usage } from '../../errors.js'
 import { printWarning } from '../output/output.js'
 import type { InputStream, Terminal } from '../output/terminal.js'
 
-/** 1 MiB, which is also the default limit of a request body. */
+/** The limit for a value: 1 MiB, which is also the default limit of a request body. */
 export const VALUE_LIMIT_BYTES = 1024 * 1024
-/** Enough for a passphrase of 1,024 characters. */
+/** The limit for a secret, in bytes: enough for a passphrase of 1,024 characters. */
 export const SECRET_LIMIT_BYTES = 4096
 
 const BYTE_ORDER_MARK = /^\ufeff/
@@ -132,8 +132,8 @@ export class InputReader {
   }
 
   /**
-   * Reads `given` like {@link readValue}. If `given` is absent, prompts for the value. If prompts are impossible, reads the value
-   * from standard input.
+   * Reads `given` like {@link readValue}. If `given` is absent, prompts for the value. If prompts are impossible,
+   * reads the absent value from standard input.
    */
   async readGiven(
     { terminal }: { terminal: Terminal },
@@ -198,7 +198,10 @@ async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string):
   }
 }
 
-/** On Windows there is no O_NOFOLLOW, and files have no mode bits for other users. Therefore the mode is not checked there. */
+/**
+ * On Windows there is no O_NOFOLLOW, and files have no mode bits for other users. Therefore the mode is not checked
+ * on Windows.
+ */
 function refuseExposed(stat: fs.Stats, name: string): void {
   if (!stat.isFile()) throw usage(`${name} is not a file. Pass the output of a program through a descriptor.`)
   if (fs.constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return

@@ -17,7 +17,10 @@ import { exactNumber, findFault, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../../d
 import { validationError } from '../../errors.js'
 import { display, escapeInQuotes } from '../output/display.js'
 
-/** The limit for values and property names, after aliases are replaced by what they stand for. */
+/**
+ * The limit for the number of values and property names, after each alias is replaced by the value that it stands
+ * for.
+ */
 const MAX_VALUES = 10 * MAX_JSON_VALUES
 const MAX_ALIASES = 100
 /** The texts of a file may have this many characters together, after aliases are replaced. */

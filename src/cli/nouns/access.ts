@@ -112,7 +112,7 @@ async function printMatrix(task: Task, answer: Matrix): Promise<void> {
   if (isCut) await task.notice('Names and values are cut to fit. Show all with -o csv.')
 }
 
-/** Applications may have equal names. Then the beginning of the id distinguishes them. */
+/** Applications may have equal names. If names are equal, the beginning of the id distinguishes the applications. */
 function nameRows(applications: Matrix['applications']): string[] {
   return applications.map(({ id, name, is_expired }) => {
     const isShared = applications.filter((each) => each.name === name).length > 1

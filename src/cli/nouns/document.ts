@@ -13,7 +13,7 @@ const SHOWN_BYTES = 1024 * 1024
 /** Text is printed on a terminal. Any other content could change the state of the terminal. */
 const TEXT = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml)\b)/
 
-/** With `--from`, the content is read while it is stored. Without it, the usual input is read. */
+/** With `--from`, the content is read while it is stored. Without `--from`, the usual input is read. */
 const createFromFile: Hooks = {
   gather: async (context, _, { from, ...options }) => {
     if (from === undefined) return undefined

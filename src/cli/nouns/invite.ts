@@ -75,8 +75,8 @@ async function inviteByMail({ context, key, ask, print, notice, withOpenVault }:
 }
 
 /**
- * The newest pending invitations. Empty if listing them fails: the new invitation exists already, so the command must
- * not fail.
+ * The newest pending invitations. The list is empty if the invitations cannot be listed: the new invitation exists
+ * already, so the command must not fail.
  */
 async function listPending({ ask }: Task): Promise<readonly Invitation[]> {
   const found = ask({ status: 'PENDING', size: MAX_PENDING }, 'invite list') as Promise<List<Invitation>>

@@ -63,7 +63,7 @@ const named: Hooks = {
     task.format === 'table' && task.context.config.fields === undefined ? nameActors(task, answer) : answer,
 }
 
-/** Requests only the actors of this page. If the caller may not read their names, the ids are shown. */
+/** Requests only the actors of this page. If the caller may not read the names of actors, the ids are shown. */
 async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
   const given = result as Partial<Record<(typeof ACTOR_LISTS)[number], Actor[]>>
   const lists = ACTOR_LISTS.flatMap((name) =>

@@ -10,7 +10,10 @@ import type { Hooks, Presentation, Presentations, Task } from '../task.js'
 
 const SHORT_BRANDS: Readonly<Record<string, string>> = { 'american-express': 'amex', 'diners-club': 'diners' }
 
-/** Digits in --data are first sent as a number. If the stored data is text, they are sent again as text. */
+/**
+ * Digits in --data are first sent as a number. If the stored data is text, the operation refuses the number, and the
+ * digits are sent again as text.
+ */
 const updateToken: Hooks = {
   run: async (task, usual) => {
     const { input } = task

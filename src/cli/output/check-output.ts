@@ -1,6 +1,6 @@
 /**
- * Checks the output flags before the command does anything. If they failed later, the output of a change, such as a new
- * key, could be lost.
+ * Checks the output flags before the command does anything. If invalid output flags were reported later, the output
+ * of a change, such as a new key, could be lost.
  */
 import type { Config } from '../../config.js'
 import { usage } from '../../errors.js'
@@ -16,7 +16,9 @@ import type { TerminalCommand } from '../task.js'
 interface Printing {
   readonly name: string
   readonly prints: Prints
-  /** Whether the command only reads. Its output may be lost, because the command can be repeated. */
+  /**
+   * Whether the command only reads. The output of such a command may be lost, because the command can be repeated.
+   */
   readonly isReading: boolean
   /** Whether the result has a secret that no other command shows. */
   readonly showsOnce: boolean

@@ -8,10 +8,10 @@ const NULL_DEVICE = 0x103
 
 /**
  * Whether a shell has started this process with standard output closed (`>&-`). Before any code runs, Node replaces a
- * closed descriptor with /dev/null, open for reading and writing. Programs that discard the output on purpose (`stdio:
- * 'ignore'` in Node, `DEVNULL` in Python) open /dev/null in the same way. Therefore the output counts as closed only if the
- * parent is a shell whose own output is not /dev/null. Always false on systems other than Linux, because they do not
- * show this.
+ * closed descriptor with /dev/null, open for reading and writing. Programs that discard the output on purpose
+ * (`stdio: 'ignore'` in Node, `DEVNULL` in Python) open /dev/null in the same way. Therefore the output counts as
+ * closed only if the parent is a shell whose own output is not /dev/null. Always false on systems other than Linux,
+ * because only Linux shows the open files of a process.
  */
 export function isStdoutClosed(parent: number | undefined): boolean {
   try {

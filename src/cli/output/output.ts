@@ -140,8 +140,8 @@ function indentRest(text: string, columns: number, width: number): string {
 }
 
 /**
- * Prints a failure to standard error. If JSON was requested, the failure is printed as a problem object. Otherwise it is printed
- * as text, with a line for each property.
+ * Prints a failure to standard error. If JSON was requested, the failure is printed as a problem object. If JSON was
+ * not requested, the failure is printed as text, with a line for each property.
  */
 export async function printProblem(terminal: Terminal, problem: Problem, format?: Format): Promise<void> {
   const { stderr } = terminal

@@ -78,7 +78,8 @@ export function drawOne(value: unknown, fields: readonly string[] | undefined, l
 }
 
 /**
- * Draws a table. If its columns would be too narrow, draws one object below another. Calls `onCut` if a cell was cut.
+ * Draws a table. If the columns of a table would be too narrow, draws one object below another. Calls `onCut` if a
+ * cell was cut.
  */
 export async function* drawMany(
   items: readonly unknown[],
@@ -129,7 +130,10 @@ function fitColumns(cells: readonly (readonly string[])[], width: number): numbe
   return undefined
 }
 
-/** Stands for one column of text. A character from the private use area, which is never printed. */
+/**
+ * Stands for one column of text. This placeholder is a character from the private use area of Unicode, and is never
+ * printed.
+ */
 const STAND_IN = '\ue000'
 /**
  * A table is drawn in parts of this many rows, because the time of cli-table3 grows with the square of the

@@ -4,7 +4,7 @@ import { CofferError, codeOf } from '../../errors.js'
 
 export type InputStream = Readable & { readonly isTTY?: boolean | undefined; unref?(): unknown }
 
-/** `columns` is the width of a terminal. It is undefined for other streams. */
+/** `columns` is the width of a terminal. For a stream that is no terminal, `columns` is undefined. */
 export type OutputStream = Writable & {
   readonly isTTY?: boolean | undefined
   readonly columns?: number | undefined
@@ -63,8 +63,8 @@ export function isTerminal(stream: { readonly isTTY?: boolean | undefined }): bo
 }
 
 /**
- * The codes of errors after the reader has closed the output. `EOF` replaces `EPIPE` on Windows. Later writes
- * fail with the third code.
+ * The codes of errors after the reader has closed the output. On Windows, the first write fails with `EOF` instead of
+ * `EPIPE`. Later writes fail with the third code.
  */
 const READER_GONE = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 

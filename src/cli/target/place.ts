@@ -15,7 +15,7 @@ import type { CommandContext } from '../context.js'
 import { printNotice, printWarning } from '../output/output.js'
 
 const VAULT_DIRECTORY = '.coffer'
-/** The directory of `coffer serve --demo`. Commands use its vault if there is no other. */
+/** The directory of `coffer serve --demo`. Commands use the demo vault if there is no other vault. */
 export const DEMO_DIRECTORY = '.coffer-demo'
 export const DEMO_VAULT = join(DEMO_DIRECTORY, 'vault')
 
@@ -33,8 +33,8 @@ export function newVaultDirectory({ config, cwd }: CommandContext): string {
 }
 
 /**
- * Finds the vault that the settings name. If they name none, a `.coffer` or demo vault in this directory or in a parent
- * directory.
+ * Finds the vault that the settings name. If the settings name no vault, finds a `.coffer` or demo vault in this
+ * directory or in a parent directory.
  * @throws CofferError `vault_missing`, `usage`
  */
 export function findVaultDirectory(context: CommandContext): string {
@@ -56,7 +56,8 @@ export function locateVault(context: CommandContext): string | undefined {
   }
   for (let directory = context.cwd; ; directory = dirname(directory)) {
     const names = [VAULT_DIRECTORY, DEMO_VAULT]
-    // A vault that has lost its header counts too. Otherwise commands would use another vault without notice.
+    // A vault that has lost its header counts too. If this vault were skipped, commands would use another vault
+    // without notice.
     const found = findTraces(directory, names)
     if (found !== undefined || directory === dirname(directory)) return found
   }
@@ -114,8 +115,8 @@ export function describePlace(place: string): { directory: string } | { store: s
 }
 
 /**
- * Reads the password from a file or a descriptor, or takes it from the address. If there is none, the PostgreSQL client
- * uses a `PGPASSFILE`.
+ * Reads the password from a file or a descriptor, or takes it from the address. If no password is given, the
+ * PostgreSQL client uses a `PGPASSFILE`.
  */
 async function readStorePassword({ config, input, typed }: CommandContext): Promise<string | undefined> {
   const { store, storePasswordFile: file, storePasswordFd: descriptor } = config

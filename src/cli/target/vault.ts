@@ -14,7 +14,10 @@ import { DEMO_DIRECTORY, DEMO_VAULT, noticeOnce, placeOf, warnOfStore } from './
 
 export type Role = 'command' | 'server'
 
-/** Opens the vault of this run. If a server has it open, uses it through this server. @throws CofferError */
+/**
+ * Opens the vault of this run. If a server has the vault open, uses the vault through this server. @throws
+ * CofferError
+ */
 export async function reachThisVault(context: CommandContext, role: Role = 'command'): Promise<Vault> {
   const { url, noReveal } = context.config
   const vault =
@@ -96,8 +99,8 @@ export async function reactorOptions({ config, input, cwd }: CommandContext): Pr
 }
 
 /**
- * The tenant of this run: from a flag or the environment, or else the user's default. If there is none, undefined,
- * which means the first tenant.
+ * The tenant of this run: from a flag or the environment, or else the user's default. If no tenant is chosen, returns
+ * undefined, which means the first tenant.
  */
 export async function findTenantChoice(context: CommandContext): Promise<string | undefined> {
   if (context.config.tenant !== undefined) return context.config.tenant

@@ -4,7 +4,10 @@ import { brotliDecompressSync } from 'node:zlib'
 import { findAsset, findFixture } from '../../../assets.js'
 import type { Case } from '../../../client/conform/cases.js'
 
-/** The package contains the cases as one compressed file, because the files are large. The build writes it. */
+/**
+ * The package contains the cases as one compressed file, because the files are large. The build of the package writes
+ * this file.
+ */
 export const PACKED_CASES = 'cases.json.br'
 
 export function readPackedCases(): Case[] {

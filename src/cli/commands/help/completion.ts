@@ -25,7 +25,10 @@ import { applyProfile } from '../profile.js'
 
 const MAX_VALUES = 50
 
-/** Coffer prints words without quotes. The scripts for bash and PowerShell quote them. zsh and fish do so by themselves. */
+/**
+ * Coffer prints words without quotes. The scripts for bash and PowerShell add quotes to the words. The shells zsh and
+ * fish add quotes themselves.
+ */
 const SHELLS = ['bash', 'fish', 'powershell', 'zsh']
 
 /**
@@ -45,7 +48,8 @@ export async function printCompletion(context: CommandContext, [shell = '', ...w
 
 /** Completions of the last word, which may be empty. A tab and a description may follow each completion. */
 async function complete(context: CommandContext, words: readonly string[]): Promise<string[]> {
-  // Bash passes an equals sign as a word of its own. If nothing is typed after it, the last word is empty.
+  // Bash passes an equals sign as a word of its own. If nothing is typed after the equals sign, the last word is
+  // empty.
   const line = [...words, ...(words.at(-1) === '=' ? [''] : [])].filter((word) => word !== '=')
   const current = line.at(-1) ?? ''
   const values = await listCandidates(context, line.slice(0, -1), current)

@@ -67,7 +67,7 @@ async function page({ stdout, env }: HelpIo, text: string): Promise<void> {
   await write(stdout, text)
 }
 
-/** The manual page of a noun, or of a command without a noun. For any other word, the page of the program. */
+/** The manual page of a noun, or of a command without a noun. Any other word gives the manual page of the program. */
 export async function describeManual(
   context: Pick<CommandContext, 'registry' | 'findTerminalCommand' | 'listCommands'>,
   [word]: readonly string[],

@@ -63,8 +63,8 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   let agent: Promise<Agent> | undefined
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
   const stdin = input.claimStdin('coffer mcp').setEncoding('utf8')
-  // The transport closes when its input ends, but calls in progress must still be answered. Therefore the transport reads this
-  // stream, which stays open.
+  // The transport closes when its input ends, but calls in progress must still be answered. Therefore the transport
+  // does not read standard input itself, but this stream, which stays open.
   const messages = new PassThrough()
   let rest = ''
   context.handlesSignals()
@@ -250,7 +250,10 @@ function describeCall({ input }: RegisteredOperation, call: unknown): string {
   return cut(names.map((name) => `${toJson(name)}: ${cut(toJson(call[name], 2), MAX_MEMBER)}`).join('\n'))
 }
 
-/** Returns the result as structured content. Adds it as text, because some clients show only text to the model. */
+/**
+ * Returns the result as structured content. Adds the result as text too, because some clients show only text to the
+ * model.
+ */
 function describeResult({ cli }: RegisteredOperation, result: unknown): CallToolResult {
   const text =
     result === undefined ? (cli?.confirmation === undefined ? 'Done.' : 'Deleted.') : JSON.stringify(result)

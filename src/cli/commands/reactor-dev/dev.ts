@@ -209,7 +209,7 @@ async function showStack({ terminal }: CommandContext, source: Source, stack: st
   await write(terminal.stderr, `${displayLines(nameFile(stack, source))}\n`)
 }
 
-/** Returns the result in the form in which the code has returned it. */
+/** Returns the result of the code as the code has returned it. */
 function viewResult(outcome: Extract<ReactorRun['outcome'], { kind: 'result' }>, { direction }: CodePlace) {
   const { kind: _, body, raw, ...result } = outcome
   if (direction === undefined) return omitUndefined({ ...result, raw })

@@ -1,11 +1,14 @@
 import { displayLines, measureWidth } from '../../output/display.js'
 import type { Place, Source } from './source.js'
 
-/** The most characters that are shown before and after the place. */
+/** The most characters of a line that are shown before and after a place in the code. */
 const SHOWN_BEFORE = 60
 const SHOWN_AFTER = 40
 
-/** The line of the place, with a caret below the column. Undefined if the file does not have this line. */
+/**
+ * Returns the line of a place in the code, with a caret below the column of this place. Undefined if the file does
+ * not have this line.
+ */
 export function excerptOf({ path, lines }: Source, { line, column }: Place): string | undefined {
   const text = lines[line - 1]
   if (text === undefined) return undefined

@@ -8,7 +8,10 @@ export interface CodePlace {
   direction: 'request' | 'response' | undefined
 }
 
-/** Returns a hint for the author of the code. Undefined if the code has returned a value that its caller gets. */
+/**
+ * Returns a hint for the author of the code. Returns undefined if the code needs no hint, because its caller gets the
+ * returned value.
+ */
 export function hintFor({ outcome }: ReactorRun, place: CodePlace): string | undefined {
   const isSilent =
     outcome.kind === 'result' &&

@@ -6,7 +6,7 @@ import { projectTools } from '../../../vault/app.js'
 import type { CommandContext } from '../../context.js'
 
 const TYPESCRIPT = /\.[cm]?tsx?$/i
-/** Matches a place in the code within a stack frame. There the code has the name `reactor.js`. */
+/** Matches a place in the code within a stack frame. Stack frames call the code `reactor.js`. */
 const FRAME = /\breactor\.js:(\d+):(\d+)/g
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029]/
 
@@ -20,7 +20,7 @@ export interface Source {
   path: string
   /** The lines of the file. */
   lines: readonly string[]
-  /** The code to run. It is empty if there are faults. */
+  /** The code to run. The code is empty if there are faults. */
   code: string
   /** Why TypeScript could not be compiled, by the places in the file. */
   faults: readonly CodeFault[]

@@ -20,7 +20,7 @@ export interface Opened {
    * it.
    */
   flags?: readonly string[]
-  /** API keys that the user chose with `--test-keys`. They are never printed. */
+  /** API keys that the user chose with `--test-keys`. Keys that the user chose are never printed. */
   chosenKeys?: ReadonlySet<unknown>
   /** Loads the seed again when its file changes, until the server stops. */
   watch?(control: ControlState): Promise<void>

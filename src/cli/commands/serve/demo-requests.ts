@@ -6,8 +6,8 @@ import type { SampleApplications } from '../../../vault/sample-applications.js'
 const OWNER = { reveal: false }
 
 /**
- * Sends three requests to the server at `url`: one with an invalid body, one without the permission, and one that runs code
- * which fails. The last one is not sent if a person has deleted the reactor of the demo.
+ * Sends three requests to the server at `url`: one with an invalid body, one without the permission, and one that
+ * runs code which fails. The request that runs code is not sent if a person has deleted the reactor of the demo.
  * @throws TypeError if the server cannot be reached
  */
 export async function sendDemoRequests({

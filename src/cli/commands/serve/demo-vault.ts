@@ -25,7 +25,7 @@ const KEY_FILE = 'vault.key'
 const SAMPLES = 'applications.json'
 
 /**
- * Opens the demo vault. If it does not exist, creates it with sample data.
+ * Opens the demo vault. If the demo vault does not exist, creates it with sample data.
  * @throws CofferError the errors of `openVault`
  */
 export async function openDemoVault(context: CommandContext) {

@@ -65,7 +65,10 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
     cors: flags.cors !== false,
     isWatched: flags.watch === true,
     exitsWithParent: flags.exitWithParent === true,
-    /** Whether a vault on disk has a control plane. This control plane can set neither the state nor the clock. */
+    /**
+     * Whether a vault on disk has a control plane. The control plane of a vault on disk can set neither the state nor
+     * the clock.
+     */
     hasControls: demo === true || flags.testControls === true || controlStored === true,
     isControlStored: controlStored === true,
     acceptsTestKeys: testKeys === true,
@@ -84,7 +87,7 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
 }
 
 /**
- * `--watch` needs a seed in a file and a loopback address. It keeps the keys of applications when the seed
+ * `--watch` needs a seed in a file and a loopback address. With `--watch`, applications keep their keys when the seed
  * changes, which is allowed only if other machines cannot reach the server.
  */
 function requireWatchable(seed: string | undefined, host: string | undefined): void {

@@ -116,7 +116,7 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
 
 /**
  * Returns a function whose first call hardens this process. The call resolves to the options of reactors. If a file
- * cannot be read, rejects at once, before that call.
+ * of the options cannot be read, `hardenLater` itself rejects, before that call.
  */
 async function hardenLater(context: CommandContext) {
   const { pid, env } = context
@@ -195,9 +195,11 @@ async function serveOpened(
   const { tls, addresses, port, hostName, prefix, bodyLimitBytes, rate, cors } = options
   const { control } = opened
   const { app } = control
-  // A worker announces nothing. It has no dashboard, because a session exists in the memory of one process only.
+  // A worker announces nothing. A worker has no dashboard, because a session exists in the memory of one process
+  // only.
   const isAnnounced = 'place' in opened
-  // On the dashboard, a person may do things that no-reveal mode forbids. A vault in memory contains only test data.
+  // On the dashboard, a person may do things that no-reveal mode forbids. A vault in memory contains only test data,
+  // so it has a dashboard in this mode too.
   const hasDashboard = isAnnounced && (control.hasState || !config.noReveal)
   const samples = 'samples' in opened ? opened.samples : {}
   const { stderr } = terminal
@@ -295,7 +297,7 @@ async function openSink({ terminal, env }: CommandContext, app: App, address: st
 
 /**
  * Purges expired records and sends due deliveries every 30 s until `signal` is aborted. Reports a failure, and tries
- * again at the next time.
+ * again after 30 s.
  */
 export async function sweepRegularly(
   app: Pick<App, 'sweep' | 'deliveries'>,
@@ -309,7 +311,7 @@ export async function sweepRegularly(
       return 0
     })
     await app.deliveries.resume().catch(report)
-    // One sweep purges a limited number of records. If it purged any, the next sweep follows at once.
+    // One sweep purges a limited number of records. If a sweep purged records, the next sweep follows at once.
     if (swept === 0) await wait(signal)
   }
 }

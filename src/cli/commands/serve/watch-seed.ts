@@ -32,7 +32,10 @@ export function followSeed(context: CommandContext, path: string) {
   }
 }
 
-/** The state of the file, or of a directory and its seeds. If they cannot be examined, the reason. */
+/**
+ * The state of the file, or of a directory and its seeds. If the file or directory cannot be examined, the code of
+ * the error.
+ */
 function versionOf(place: string): string {
   try {
     const isDirectory = statSync(place, { throwIfNoEntry: false })?.isDirectory() === true

@@ -23,7 +23,7 @@ const RESTART_MS = 1000
 const READY = 'ready'
 const STOP = 'stop'
 
-/** The secrets of a run. Workers receive them in a message, so they do not prompt. */
+/** The secrets of a run. Workers receive the secrets in a message, so workers do not prompt. */
 type Typed = CommandContext['typed']
 
 /**
