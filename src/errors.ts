@@ -50,7 +50,10 @@ export type ErrorCode = keyof typeof ERRORS
 
 /** The detail of an error if the code of a reactor failed and chose no status itself. The code's message is in `errors`. */
 const RUNTIME_ERROR = 'Reactor Runtime Error'
-/** The title of a reactor's error with `errors`. A 502 with the detail {@link RUNTIME_ERROR} keeps the title of its status. */
+/**
+ * The title of a reactor's error that has messages in `errors`. A 502 with the detail {@link RUNTIME_ERROR} keeps the
+ * title of its status.
+ */
 const WITH_ERRORS = 'One or more validation errors occurred.'
 
 export const AFTER_DAMAGE =
@@ -72,22 +75,31 @@ export interface ServiceError {
 export interface ErrorDetails {
   errors?: PropertyErrors
   cause?: unknown
-  /** The status that the code of a reactor chose, 400 to 599. It overrides the table's status. */
+  /**
+   * The status that the code of a reactor chose, 400 to 599. This status overrides the status in the table of error
+   * codes.
+   */
   status?: number
-  /** The exit code of a program that was run. It overrides the table's exit code. */
+  /** The exit code of a program that was run. This exit code overrides the exit code in the table of error codes. */
   exit?: number
   retryAfterSeconds?: number
   traceId?: string
   /** Only for `threeds_failed`. */
   service?: ServiceError
-  /** Only for `card_refused`: why the card is refused, such as `CARD_DECLINED`. It is the title of the problem. */
+  /**
+   * Only for `card_refused`: why the card is refused, such as `CARD_DECLINED`. The title of the problem document is
+   * this reason.
+   */
   refusal?: string
   /**
    * Callers with an API key see this text instead of `message`, because `message` contains a path on the
    * disk.
    */
   toCallers?: string
-  /** Only the caller may see the message and the paths. They may contain data, because code or a template made them. */
+  /**
+   * Only the caller may see the message and the paths. The message and the paths may contain data, because code or a
+   * template made them.
+   */
   mayTellData?: boolean
 }
 
@@ -163,7 +175,7 @@ export function noRevealError(what: string): CofferError {
   return new CofferError('forbidden', `No-reveal mode refuses ${what}. See what turned it on: coffer doctor`)
 }
 
-/** `what` says which damage was found. It ends without a full stop. */
+/** `what` says which damage was found. The text `what` ends without a full stop. */
 export function damaged(what: string): CofferError {
   const toCallers = 'The vault is damaged. Its owner finds out more with: coffer vault verify'
   return new CofferError('vault_damaged', `${what}. ${AFTER_DAMAGE}`, { toCallers })
@@ -174,7 +186,7 @@ export function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : ''
 }
 
-/** The form in which an error is stored or sent to another process. It omits the cause. */
+/** The form in which an error is stored or sent to another process. A stored or sent error omits the cause. */
 export interface SentError {
   code: ErrorCode
   message: string

@@ -1,6 +1,6 @@
 /**
  * Helpers for tests with Playwright: they route the addresses of the hosted card fields to Coffer, so that pages work
- * unchanged and without network. They take a page or a browser context, and do not import Playwright.
+ * unchanged and without network. The helpers take a page or a browser context, and do not import Playwright.
  */
 
 /** The part of Playwright's `Page` and `BrowserContext` that these helpers use. */
@@ -34,7 +34,10 @@ export interface FetchedAnswer {
   text(): Promise<string>
 }
 
-/** A running server, such as the result of `startServer`. Its prefix has to be `bt` for unmodified pages. */
+/**
+ * A running server, such as the result of `startServer`. The server needs the header prefix `bt` if the pages are
+ * unmodified.
+ */
 export interface Server {
   readonly url: string
 }
@@ -71,7 +74,8 @@ export async function installElements(
 ): Promise<void> {
   const script = await readScript(page, coffer, frame)
   await page.addInitScript({ content: script })
-  // A script tag of the page loads the same script. It leaves the fields of the page as they are.
+  // A script tag of the page loads the same script. A second run of the script leaves the fields of the page as they
+  // are.
   await page.route(FIELDS, (route) => fulfillScript(route, script))
   await routeElements(page, coffer)
 }

@@ -18,7 +18,7 @@ import {
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** How to reach the server. `key` is the key of its control plane. */
+    /** How to reach the server. `key` is the key of the server's control plane. */
     coffer: Pick<ClientOptions, 'url' | 'key' | 'prefix' | 'ca'>
   }
 }

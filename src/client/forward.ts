@@ -5,7 +5,7 @@ import { HttpSender } from './http-sender.js'
 import type { ListenedAnswer, ListenedEvent } from './listen.js'
 import { findLoopback, isLoopbackHost, trustOnly } from './socket-fetch.js'
 
-/** The time limit for an answer, ms. The hosted service and the server of a vault have the same limit. */
+/** The time limit for an answer, ms. The hosted service and the server of a vault also wait at most 10 s. */
 const ANSWER_MS = 10_000
 const MAX_ANSWER_BYTES = 64 * 1024
 const MAX_ANSWER_CHARACTERS = 2000
@@ -61,7 +61,7 @@ function readAddress(given: string): URL {
   )
 }
 
-/** The message of an error is left out, because it may quote the answer. */
+/** The message of an error is left out, because this message may quote the answer. */
 function describe(error: unknown, { host }: URL, late: AbortSignal): string {
   if (late.aborted) return `There was no answer within ${ANSWER_MS / 1000} s.`
   if (error instanceof CofferError) return error.message

@@ -12,7 +12,7 @@ import { headerNames } from '../http/headers.js'
 import { formatRelayed, formatRequest, type RequestBody } from './format-request.js'
 import { readAnswer, type WholeAnswer } from './read-answer.js'
 
-/** The part of `fetch` that the client uses. A vault without a socket implements it too. */
+/** The part of `fetch` that the client uses. A vault without a socket implements this function too. */
 export type Fetch = (
   url: string,
   init: { method: string; headers: Record<string, string>; body?: RequestBody; signal: AbortSignal },
@@ -86,7 +86,7 @@ export function createHttpClient(options: HttpClientOptions) {
       }
       for (let attempt = 1; ; attempt++) {
         const answer = await send(options, request, headers, signal, returnsContent(definition))
-        // The destination of a relay may answer with any status, also an error.
+        // The destination of a relay may answer with any status. An error status is then a valid answer.
         if (
           options.noReveal &&
           (definition.kind === 'relay' || answer.status < 300) &&
@@ -97,7 +97,7 @@ export function createHttpClient(options: HttpClientOptions) {
         if (outcome instanceof CofferError) requirePrefix(answer, keyHeader, options)
         else return answer.headers.get(names.replayed) === 'true' ? { ...outcome, isReplayed: true } : outcome
         const waitMs = waitBefore(attempt, outcome, options)
-        // A stream was used up by the first attempt.
+        // A body that is a stream cannot be sent again, because the first attempt has read the stream.
         if (waitMs === undefined || isStream(request.body)) throw outcome
         await options.wait(waitMs, signal)
         if (signal.aborted) throw interrupted()

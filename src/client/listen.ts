@@ -40,7 +40,7 @@ export interface ListenedAnswer {
 export interface Outcome extends ListenedAnswer {
   readonly event: ListenedEvent
   readonly isDelivered: boolean
-  /** The time until the next attempt, ms. Undefined if there is none. */
+  /** The time until the next attempt, ms. Undefined if there is no next attempt. */
   readonly retryMs: number | undefined
 }
 
@@ -60,7 +60,10 @@ export interface ListenOptions {
   report?: Ask
   url?: string | undefined
   events?: readonly string[] | undefined
-  /** How long the server may wait for an event, ms. Default: 20,000. 0: other processes cannot use the vault while it waits. */
+  /**
+   * How long the server may wait for an event, ms. Default: 20,000. 0 if other processes could not use the vault
+   * during a wait.
+   */
   longestWaitMs?(): number
   /** Sends an event to its receiver. Undefined: each event counts as delivered. */
   send?: ((event: ListenedEvent) => Promise<ListenedAnswer>) | undefined
@@ -83,7 +86,10 @@ const FINAL = [
   'interrupted',
 ]
 
-/** Resolves after `signal` was aborted. The webhook is then deleted. @throws CofferError that a retry does not change */
+/**
+ * Resolves after `signal` was aborted. When this function resolves, the webhook is deleted. @throws CofferError that
+ * a retry does not change
+ */
 export async function listen(options: ListenOptions): Promise<void> {
   const listener = new Listener(options)
   try {
@@ -189,7 +195,8 @@ class Listener {
       failure: failure?.slice(0, MAX_CHARACTERS / 2),
     })
     const reports = [{ id, attempt, ...told }]
-    // If the report is lost, the server gives the event again after its lease. The receiver knows the event by its id.
+    // If the report is lost, the server gives the event again after its lease. The receiver recognizes a repeated
+    // event by its id.
     await report('control listener report', { id: this.#id, reports }).catch((error: unknown) => {
       if (isFinal(error) && !signal.aborted) throw error
     })
@@ -210,7 +217,7 @@ class Listener {
       )
       return
     }
-    // A reset of the vault stops operations in progress. The next attempt works.
+    // A reset of the vault stops operations in progress. After the reset, the next request for events works.
     if (error.code === 'conflict') return void (await wait(FIRST_PAUSE_MS, signal))
     if (this.#failures === 0) await problem?.(describeLoss(error))
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures)

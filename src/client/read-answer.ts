@@ -15,7 +15,7 @@ export interface WholeAnswer {
   readonly status: number
   readonly headers: Iterable<readonly [string, string]> & { get(name: string): string | null | undefined }
   readonly text: string
-  /** The content of a file, instead of `text`. */
+  /** The content of the answer if it is a file: `pieces` then replaces `text`. */
   readonly pieces?: AsyncIterable<Uint8Array>
 }
 
@@ -69,8 +69,8 @@ function readJson(text: string): unknown {
 }
 
 /**
- * Status, headers and body of an answer that reactor code or a destination has written. Our servers mark these answers.
- * Undefined for an answer of the server itself.
+ * Status, headers and body of an answer that reactor code or a destination has written. Our servers mark answers of
+ * reactor code and of destinations. Undefined for an answer of the server itself.
  */
 function readPassed(
   { http }: RegisteredOperation,

@@ -97,7 +97,7 @@ class TenantReader {
         'webhooks',
         webhooks.filter(({ name }) => name !== LISTENER_NAME),
       )
-    // Lists are newest first. A seed creates the oldest record first.
+    // A list of the server begins with the newest record. A seed begins with the oldest record.
     for (const [list, items] of lists)
       seed[list] = items.toReversed().map((item) => this.#toSeedItem(list, item, lists))
   }

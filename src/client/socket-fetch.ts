@@ -16,7 +16,8 @@ export function readServerUrl(text: string, { insecure = false }: SocketOptions 
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw usage('The address of a server begins with https://, or http:// on this machine.')
-  // These parts of the address could contain a key, and the client does not use them.
+  // The user, password, query and fragment of an address could contain a key, and the client does not use these
+  // parts.
   if (url.username + url.password + url.search + url.hash !== '')
     throw usage(
       'The address of a server cannot contain a user, a query or a fragment. Give the key as COFFER_API_KEY.',

@@ -46,7 +46,7 @@ export interface VaultAnswererOptions {
 
 const METRICS_PATH = `${CONTROL_PATH}/metrics`
 
-/** A browser requests these paths to show the page. These requests are not recorded. */
+/** A browser requests these paths to show the page. Requests for these paths are not recorded. */
 const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
 
 export function createVaultAnswerer(given: VaultServiceOptions, options: VaultAnswererOptions): Answerer {
@@ -89,8 +89,8 @@ export function createVaultService(
     [...controlPlane, ...page, chooseFork(prefix), watch(dashboard), ...recorded],
     answerVault,
   )
-  // This service does not wait for a reset, because the call that started the run already blocks resets. If
-  // this request waited for a reset, and the reset waited for that call, none of them would end.
+  // A request of the code of a run does not wait for a reset. A reset waits for the call that started the run, and
+  // this call waits for its code. If the code also waited for the reset, none of them would end.
   const answerOwn = inOrder(
     [watch(dashboard), recordRequest(prefix, registry), applyFaults(refusal)],
     answerVault,
@@ -115,7 +115,10 @@ function answerDashboard(service: ServiceOptions, dashboard: Dashboard, send: Se
     isBelow(exchange.path, DASHBOARD_PATH) ? answer(exchange.request) : next(exchange)
 }
 
-/** Sends requests that a person makes on the page. They are recorded, limited and explained like any other request. */
+/**
+ * Sends requests that a person makes on the page. Requests of the page are recorded, limited and explained like any
+ * other request.
+ */
 function sendThrough(answer: Answer<VaultExchange>): SendRequest {
   return async (control, request, application) => {
     const exchange = new VaultExchange(request, control)

@@ -24,7 +24,7 @@ const ASKED_EVERY_MS = 20
  */
 const CLOCK_END = Date.UTC(9999, 0)
 
-/** `blank`: the state before the seed was applied. Absent for a fork. */
+/** `blank`: the state before the seed was applied. A fork has no state `blank`. */
 interface InMemory {
   memory: MemoryVault
   clock: TestClock
@@ -77,7 +77,10 @@ export class ControlState implements ControlPlane {
   readonly app: App
   readonly faults = new Faults()
   readonly requests = new Requests()
-  /** Requests share this lock. A change of state holds it alone, so a request sees the state before or after the change. */
+  /**
+   * Requests share this lock. A change of state holds the lock alone, so each request sees the state before or after
+   * the change.
+   */
   readonly lock = new ReadersWriterLock()
   readonly forks = new Map<string, ControlState & { fact: Fork }>()
   readonly fact: Fork | undefined

@@ -1,8 +1,8 @@
 /**
- * Serves the page at `/`. A signed-in browser has a session, which allows the operations of `page-work.ts`.
- * Each session has two secrets. The first is in a cookie. A browser sends a cookie to servers on all ports of
- * the host, so the cookie alone is not enough. The page keeps the second secret in its storage, which only
- * pages from this port can read, and sends it in a header.
+ * Serves the page at `/`. A signed-in browser has a session, which allows the operations of `page-work.ts`. Each
+ * session has two secrets. The first secret is in a cookie. A browser sends a cookie to servers on all ports of the
+ * host, so the cookie alone is not enough. The page keeps the second secret in its storage, which only pages from
+ * this port can read, and sends it in a header.
  */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
@@ -56,8 +56,8 @@ export class Dashboard {
    */
   readonly #cookie: string
   /**
-   * When each session and sign-in link ends. The key is the digest of its secret, so that the time of a lookup does not
-   * reveal the secret.
+   * The time when each session and sign-in link ends. The key of an entry is the digest of the secret of the session
+   * or link, so that the time of a lookup does not reveal the secret.
    */
   readonly #sessions = new BoundedMap<string, number>(MAX_SESSIONS)
   readonly #logins = new BoundedMap<string, number>(MAX_SESSIONS)
@@ -71,8 +71,8 @@ export class Dashboard {
   }
 
   /**
-   * Returns a sign-in link to the page at `url`. Its secret can sign in once. The secret is in the fragment
-   * of the URL, which browsers do not send to the server.
+   * Returns a sign-in link to the page at `url`. The secret of the link can sign in once. The secret is in the
+   * fragment of the URL, which browsers do not send to the server.
    */
   listenAt(url: string): string {
     const create = () => {

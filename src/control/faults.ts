@@ -15,7 +15,7 @@ interface Target {
   path: string
   isRelayed: boolean
   header(name: string): string | undefined
-  /** The body as JSON. Called only if a rule needs it. */
+  /** The body as JSON. This function is called only if a rule needs the body. */
   body(): Promise<unknown>
 }
 
@@ -73,8 +73,8 @@ function valueAt(value: unknown, path: string): unknown {
 export type Pause = (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
 
 /**
- * Records the destination of a request to another server. Then makes the request fail as `fault` says, which has the
- * form of a rule.
+ * Records the destination of a request to another server. Then makes the request fail as `fault` says. `fault` has
+ * the form of a fault rule.
  */
 export function watchDestination(
   fault: unknown,

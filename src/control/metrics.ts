@@ -1,4 +1,4 @@
-/** Metrics of a server in Prometheus' text format. They contain no ids, names, addresses or data. */
+/** Metrics of a server in Prometheus' text format. Metrics contain no ids, names, addresses or data. */
 import type { LogSinkStatus } from '../framework/ports/log-sink.js'
 import { countTriedAgain, countUntried } from '../operations/webhook/waiting.js'
 import { eachRecord, readAll } from '../storage/store.js'

@@ -11,7 +11,10 @@ export const FAULTS: Performed = {
   'control fault set': { take: keepMatches, give: (rules) => hideMatches(rules as object[]) },
 }
 
-/** The number of the rule tells rules apart that differ only in hidden values. */
+/**
+ * Matches the text in place of a hidden value. The text contains the number of its rule, so that rules differ even if
+ * only their hidden values differ.
+ */
 const HIDDEN = /^\(hidden, rule \d+\)$/
 
 function hideMatches<R extends object>(rules: readonly R[]): R[] {
@@ -30,7 +33,8 @@ function hideMatches<R extends object>(rules: readonly R[]): R[] {
 }
 
 /**
- * The page sends all rules when it adds or removes one. Puts the stored values into the rules that the page has without them.
+ * When the page adds or removes a rule, it sends all rules, but without hidden values. This function puts the stored
+ * values into these rules.
  * @throws CofferError `conflict` if the rules have changed since the page read them
  */
 function keepMatches(input: OperationInput, { control }: Place): OperationInput {

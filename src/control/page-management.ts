@@ -97,7 +97,7 @@ function hideQuery<T extends { url: string }>(webhook: T): T {
   return { ...webhook, url: webhook.url.replace(/\?.*$/s, HIDDEN_QUERY) }
 }
 
-/** The stored address stays if the page has not changed what it shows of the address. */
+/** Keeps the stored address if the page sends the address as the page shows it, without the query. */
 async function keepAddress(input: OperationInput, { control, tenant }: Place): Promise<OperationInput> {
   const { id, url } = input
   if (typeof id !== 'string' || (typeof url === 'string' && !url.endsWith(HIDDEN_QUERY))) return input
@@ -106,7 +106,7 @@ async function keepAddress(input: OperationInput, { control, tenant }: Place): P
   return url === undefined || url === hideQuery(result).url ? { ...input, url: result.url } : input
 }
 
-/** A receiver may have read a token and answered with its data. */
+/** Hides the answer of a receiver, because the receiver may have read a token and answered with its data. */
 function hideAnswer<T extends { answer?: string }>({ answer, ...delivery }: T) {
   return { ...delivery, ...(answer !== undefined && { answer: `(${answer.length} characters)` }) }
 }

@@ -5,14 +5,14 @@ import type { Schema } from '../framework/schema.js'
 import { createAttributes } from '../operations/token/token-attributes.js'
 import type { Place } from './place.js'
 
-/** A longer secret is also found inside of a longer text. A shorter one could be there by chance. */
+/** A longer secret is also found inside of a longer text. A shorter secret could occur in another text by chance. */
 const MIN_PART = 8
 const MEMBERS: Readonly<Record<string, Readonly<Record<string, Schema>>>> =
   createAttributes.data.cli.membersWhere.values
 
 /**
- * The page shows data as masks show it. If a mask shows all data, or a card number, a security code, an account
- * number or a text as a whole, the page shows no data of the token.
+ * The page shows data as masks show it. The page shows no data of a token whose mask shows all data, or shows a
+ * secret as a whole: for example a card number, a security code, an account number or a text.
  */
 export async function hideRevealed<T extends { id: string; data?: unknown }>(
   { control: { app, lock }, tenant }: Place,

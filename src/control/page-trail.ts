@@ -13,9 +13,12 @@ import type { Condition, StoreReader } from '../storage/store.js'
 import { performUndone } from './page-work.js'
 import type { Place } from './place.js'
 
-/** The time line shows at most this many log records, and this many records of each other kind. The newest are shown. */
+/**
+ * The time line shows at most this many log records, and this many records of each other kind. If there are more
+ * records, the newest are shown.
+ */
 const MOST = 100
-/** The time line of a token shows the deliveries of this many requests. The newest are shown. */
+/** The time line of a token shows the deliveries of at most this many requests, the newest. */
 const MOST_TRACES = 20
 const MAX_LENGTH = 400
 

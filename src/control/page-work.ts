@@ -73,7 +73,10 @@ function withoutExamples<C extends { example?: unknown }, T extends { containers
 
 type Shown = { configuration: object; requested?: unknown }
 
-/** The page does not show a requested version, whose configuration would have to be hidden too. */
+/**
+ * Removes the requested version of a reactor, because the page does not show it and its configuration may contain
+ * secrets.
+ */
 function hideConfiguration<T extends Shown>({ requested: _, ...reactor }: T): Omit<T, 'requested'> {
   return { ...reactor, configuration: hideValues(reactor.configuration) } as Omit<T, 'requested'>
 }
@@ -121,8 +124,8 @@ export async function performForPage(place: Place, name: unknown, given: unknown
     if (definition === undefined) return app.ask({ operation: name as OperationName, input, as })
     return performUndone({ control, tenant }, definition, input)
   }
-  // Operations of the control plane acquire the lock themselves, so no lock is acquired for them here.
-  // Otherwise they would wait forever for the lock that their own request holds.
+  // Operations of the control plane acquire the lock themselves, so no lock is acquired for them here. If this
+  // request also held the lock, the operation would wait forever for its own request.
   const { status, result } = await (name.startsWith('control ') ? run() : lock.shared(run))
   return { status, result: give === undefined ? result : await give(result as never, given, place) }
 }
@@ -163,7 +166,7 @@ export type News = Awaited<ReturnType<typeof readNews>>
 
 /**
  * Returns the requests after the first `after` requests, and other news. `known` is the version that the page has. If
- * it is still the current version, `facts` is absent.
+ * `known` is still the current version, `facts` is absent.
  */
 export async function readNews(place: Place, base: ControlState, after: number, known: unknown) {
   const { control } = place

@@ -14,7 +14,7 @@ const NO_OPERATION = 'none'
 interface Counts {
   readonly statuses: Map<number, number>
   others: number
-  /** The number of requests in each bucket of {@link BUCKETS_S}, and in the last place the slower ones. */
+  /** The number of requests in each bucket of {@link BUCKETS_S}, and at the end the number of slower requests. */
   readonly buckets: number[]
   sumMs: number
 }

@@ -101,8 +101,8 @@ function templateOf(path: string, known: string): string {
 }
 
 /**
- * Keeps the properties in `known`. Keeps their values only if they name something, such as an id. Other JSON is replaced by its
- * shape, which has only property names in `names`.
+ * Keeps the properties in `known`. Keeps the values of these properties only if a value names something, such as an
+ * id. Other JSON is replaced by its shape, which has only property names in `names`.
  */
 export function redactBody(
   text: string,

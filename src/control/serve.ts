@@ -22,7 +22,7 @@ export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, '
 }
 
 /**
- * Listens before the code that answers is loaded. `begin` or the first request loads it.
+ * Listens before the code that answers is loaded. `begin` or the first request loads the code that answers.
  * @throws CofferError `unavailable`, `usage`
  */
 export async function serveVault(control: ControlState, options: ServeOptions) {

@@ -36,7 +36,8 @@ export class CallbackChannel implements Channel<'callback'> {
     const { signal } = this.#stopping
     const headers = { 'content-type': content_type, 'user-agent': 'coffer' }
     const { status, failure } = await post(await this.#options.outbound(), { url, headers, body }, signal)
-    // The server stops during this attempt. After its next start, the server sends the callback again.
+    // The server is stopping, and has aborted this attempt. After its next start, the server sends the callback
+    // again.
     if (status === undefined && signal.aborted) return { change: async () => undefined }
     if (failure === undefined) return { change: (found, writer) => remove(tenant, found, writer) }
     const notice = describeFailure(record, failure)

@@ -10,7 +10,7 @@ interface Known {
   readonly waiting: Set<() => void>
 }
 
-/** The names beyond this number are forgotten, unless somebody waits for them. */
+/** If there are more names than this, the names that no listener waits for are forgotten. */
 const MAX_NAMES = 1000
 
 export class Listeners {

@@ -95,7 +95,7 @@ export class LogSink implements LogSinkPort {
     const { store, sender } = this.#options
     const { id } = sender
     const part = await store.read(async (reader) => {
-      // The tenant may have been deleted since, and its log with it.
+      // The tenant may have been deleted in the meantime, and its log is deleted with the tenant.
       if ((await reader.get('tenant', 0, String(number))) === undefined) return undefined
       const { position = {} } = (await reader.get('log_sink', number, id)) ?? {}
       return reader.readLogAfter(number, position, AT_ONCE)

@@ -1,4 +1,7 @@
-/** Makes network tokens inactive when their time has come. The queue calls this channel, also after a restart. */
+/**
+ * Makes network tokens inactive when they are due to become inactive. The queue calls this channel, also after a
+ * restart.
+ */
 import type { RecordOf } from '../domain/records/records.js'
 import type { Channel, Outcome } from './queue.js'
 

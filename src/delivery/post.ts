@@ -18,7 +18,7 @@ export interface Attempt {
   status?: number
   answer?: string
   failure?: string
-  /** True if this server is not allowed to call the address. In this case nothing was sent. */
+  /** True if this server is not allowed to call the address. A refused attempt has sent nothing. */
   isRefused?: boolean
 }
 

@@ -24,7 +24,10 @@ const LONGEST_SPAN_MS = 10 * MINUTE_MS
 /** A timer of Node cannot wait longer than about 25 days. */
 const LONGEST_TIMER_MS = 24 * 60 * MINUTE_MS
 const AT_ONCE = 100
-/** A lane remembers the ids of at most this many batches. The lane finds further batches in the store. */
+/**
+ * A lane remembers the ids of at most this many batches. A lane with more batches finds the other batches in the
+ * store.
+ */
 const MAX_BATCHES = 1000
 const WAITING: Condition = { field: 'state', value: 'waiting' }
 
@@ -37,7 +40,9 @@ export interface Outcome<K extends Kind> {
    * Returns the record to store, or undefined if nothing changes. `enqueue` adds deliveries, which are sent after the commit.
    */
   change(record: RecordOf[K], writer: StoreWriter, enqueue: Enqueue): Promise<RecordOf[K] | undefined>
-  /** The outcome applies to every due record of the lane. `change` is called for each of them. */
+  /**
+   * True if the outcome applies to every due record of the lane. `change` is called for each due record of the lane.
+   */
   isOfLane?: boolean
   /**
    * Closes the lane, because its destination must not be called now. The queue then tries only one record of the lane every 30 s.
@@ -149,7 +154,7 @@ export class DeliveryQueue implements DeliveryPort {
   readonly #listeners = new Listeners()
   /** The due date of each record that has a timer, so that no record gets two timers for one time. */
   readonly #timers = new Map<string, string>()
-  /** Only a server has a listener. A command, which has none, tries each record once. */
+  /** Only a server has a listener. The queue of a command has no listener, and tries each record once. */
   #listener: Listener | undefined
   #faults: unknown[] = []
   #isClosed = false
@@ -167,13 +172,15 @@ export class DeliveryQueue implements DeliveryPort {
     this.#generation = generation
   }
 
-  /** Enqueues records. A command then also attempts the waiting records that earlier commands left. */
+  /**
+   * Enqueues records. In a command, a call of `enqueue` also attempts the waiting records that earlier commands left.
+   */
   enqueue(waiting: readonly Waiting[]): void {
     for (const each of waiting) this.#listeners.note(nameOf(each))
     if (this.#listener !== undefined) this.#add(waiting)
     else {
-      // The event of a read may not be synced yet, and a search does not find unsynced records. Therefore the queue adds
-      // the batch of the event by its id.
+      // The event of a read operation may not be synced to the disk yet, and a search does not find unsynced records.
+      // Therefore the queue adds the batch of the event by its id.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }
@@ -224,7 +231,7 @@ export class DeliveryQueue implements DeliveryPort {
     this.#listeners.noteAll()
   }
 
-  /** The address of the server. Links in mail begin with it, unless the settings name another address. */
+  /** The address of the server. Links in mail begin with this address, unless the settings name another address. */
   get publicUrl(): string | undefined {
     return this.#publicUrl
   }
@@ -392,7 +399,8 @@ export class DeliveryQueue implements DeliveryPort {
 
   #track(work: Promise<void>): void {
     const fail = (error: unknown) => {
-      // The record is still due. The next `resume` must read all waiting records to find it again.
+      // The record of the failed work is still due. The next `resume` must read all waiting records to find this
+      // record again.
       this.#seen = undefined
       if (this.#listener !== undefined) this.#listener.fault(error)
       else this.#faults.push(error)

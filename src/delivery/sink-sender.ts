@@ -63,8 +63,8 @@ function overHttp(url: URL, token: string | undefined): Omit<SinkSender, 'id'> {
 }
 
 /**
- * Each part of the log has a connection of its own. The sink closes this connection after it has read everything. This is the
- * only acknowledgement that syslog has.
+ * Each part of the log has a connection of its own. The sink closes the connection after the sink has read
+ * everything. This close is the only acknowledgement that syslog has.
  */
 function overTcp(url: URL): SinkSender['send'] {
   return async (records, stopping) => {

@@ -30,7 +30,10 @@ import type { BatchChannel, Channel, Outcome, Taken } from './queue.js'
 
 /** A webhook is failing after this many failed attempts in a row. */
 const FAILING_AFTER = 100
-/** While a webhook is failing, the pause between two events, ms. The queue asks for events every 30 s. */
+/**
+ * While a webhook is failing, the pause between two events, ms. The queue requests an event of a failing webhook
+ * every 30 s.
+ */
 const FAILING_PAUSE_MS = 20_000
 /** After at least this many new events of a webhook, its waiting events are counted again. */
 const COUNTED_EVERY = MAX_WAITING / 10
@@ -172,8 +175,8 @@ export class WebhookChannel implements Channel<'delivery'> {
   }
 
   /**
-   * Returns the notice for the operator, or undefined if it was shown. After a request was sent to the address, a later refusal
-   * is reported again.
+   * Returns the notice about a refused address for the operator, or undefined if the operator has already got this
+   * notice. After a request was sent to the address, a later refusal is reported again.
    */
   #noticeOfRefusal(hook: Hook, { name }: WebhookRecord, failure: string): string | undefined {
     const experience = this.#know(hook)
@@ -210,7 +213,10 @@ export class WebhookChannel implements Channel<'delivery'> {
     return { records: taken, left, more: isHeld ? 'later' : mayHaveMore ? 'now' : 'none' }
   }
 
-  /** Takes events, in a unit of work. From a failing webhook, takes only one event after each pause. */
+  /**
+   * Takes events of a webhook out of their batches, in one unit of work. From a failing webhook, takes only one event
+   * after each pause.
+   */
   async #takeOf(store: StoreWriter, hook: Hook, ids: readonly string[], most: number) {
     const leaseMs = this.#options.store.isShared ? this.leaseMs : 0
     const { destination, status } = (await store.get('webhook', hook.tenant, hook.id)) ?? {}
@@ -226,8 +232,8 @@ export class WebhookChannel implements Channel<'delivery'> {
   async #bound(hook: Hook): Promise<{ next: number; notice?: string | undefined }> {
     const { store, createUuid } = this.#options
     const { dropped, spare } = await dropExcess(store, hook, createUuid)
-    // `spare` is the number of events that may still wait. The queue counts again after half of this number, because other
-    // servers of a shared store add events too.
+    // `spare` is the number of events that may still wait. The queue counts again after half of `spare` new events,
+    // because other servers of a shared store add events too.
     const next = Math.max(COUNTED_EVERY, spare / 2)
     return { next, notice: dropped === 0 ? undefined : await this.#noticeOfDrop(hook, dropped) }
   }

@@ -6,7 +6,7 @@ type Prefix = number | readonly [number, number]
 export interface CardBrand {
   readonly type: string
   readonly niceType: string
-  /** A number begins with one of these, or with a number in one of these ranges. */
+  /** A card number of the brand begins with one of these prefixes, or with a number in one of these ranges. */
   readonly patterns: readonly Prefix[]
   readonly gaps: readonly number[]
   readonly lengths: readonly number[]
@@ -163,7 +163,7 @@ export const BRANDS: readonly CardBrand[] = [
   },
 ]
 
-/** Returns the brand with the longest prefix of `digits`. Undefined if no brand matches. */
+/** Returns the brand with the longest prefix of `digits`. Returns undefined if no brand matches. */
 export function findBrand(digits: string, brands: readonly CardBrand[] = BRANDS): CardBrand | undefined {
   let found: { brand: CardBrand; length: number } | undefined
   for (const brand of brands)

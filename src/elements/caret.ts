@@ -1,6 +1,9 @@
 /** Keeps the caret behind the same character when a field has formatted its text. */
 
-/** `caret`: the number of characters before it in `typed`. Returns that number for `formatted`. */
+/**
+ * `caret`: the number of characters before the caret in `typed`. Returns the number of characters before the caret in
+ * `formatted`.
+ */
 export function placeCaret(typed: string, caret: number, formatted: string): number {
   if (caret >= typed.length) return formatted.length
   let left = countSigns(typed.slice(0, caret))

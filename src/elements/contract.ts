@@ -1,4 +1,7 @@
-/** The compiler checks here that the fields have the interface of the package. This file has no code. */
+/**
+ * The compiler checks here that the fields have the interface of the package. This file has only types and no code
+ * that runs.
+ */
 import type * as Hosted from '@basis-theory/web-elements'
 import type { CardElement, DateElement, NumberElement, TextElement } from './element.js'
 import type { Services } from './services.js'

@@ -8,7 +8,7 @@ import type { CardDetails } from './reading.js'
 import { type Reference, resolveReference } from './references.js'
 import { findShape } from './shapes.js'
 
-/** The inside of each field. Only this module and its importers can reach it. */
+/** The inside of each field. Only this module and its importers can reach the inside of a field. */
 const insides = new WeakMap<object, Inside>()
 
 /** A part of a date field, for example its month, as a page puts it into a payload. */

@@ -6,7 +6,10 @@ export interface FieldError {
   type: FieldFault
 }
 
-/** Fields are empty, incomplete or invalid. Nothing was sent. `details`: the fault of each property of the payload. */
+/**
+ * Fields are empty, incomplete or invalid. If this error is thrown, nothing was sent. `details`: the fault of each
+ * property of the payload.
+ */
 export class ValidationError extends Error {
   override readonly name = 'BasisTheoryValidationError'
   readonly details: Record<string, unknown>

@@ -3,7 +3,7 @@ import { missing } from './errors.js'
 import type { Reading } from './reading.js'
 
 export interface DateOptions {
-  /** A card may have expired this number of years ago. Default: 0. */
+  /** The field accepts a card that expired at most this number of years ago. Default: 0. */
   maxElapsedExpirationYear?: number | undefined
   showSpacing?: boolean | undefined
 }

@@ -38,7 +38,10 @@ function createFields({ url, prefix, frame }: Given) {
   let latestKey: string | undefined
   return {
     ...withKey(() => latestKey),
-    /** The other arguments say where the hosted parts are, and these fields need none of them. */
+    /**
+     * The hosted fields take more arguments here, which say where the hosted parts are. The fields of Coffer need
+     * none of these arguments.
+     */
     async init(apiKey: string | undefined) {
       latestKey = apiKey
       return withKey(() => apiKey)
@@ -51,7 +54,7 @@ function refuseVersion3(): never {
   throw missing('version 3 of Elements')
 }
 
-/** If the page has card fields already, they stay. */
+/** If the page has card fields already, does nothing, so that these fields stay. */
 function install(given: Given): void {
   if ('BasisTheoryElements' in window) return
   const fields = createFields(given)

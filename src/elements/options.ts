@@ -40,8 +40,8 @@ export interface FieldOptions {
 }
 
 /**
- * Options of the hosted fields that these fields do not have. Hosted fields ignore unknown options, and these fields do the same
- * with all other unknown options.
+ * Options of the hosted fields that these fields do not have. The fields of Coffer refuse these options. Other
+ * unknown options are ignored, as the hosted fields ignore them.
  */
 const MISSING = ['enableCopy', 'binLookup', 'coBadgedSupport', 'preSelectedNetworks']
 

@@ -1,4 +1,4 @@
-/** One input of a field. The text of a part is in its input, and nowhere else that the page can read. */
+/** One input of a field. The page can read the text of a part only in the input of the part. */
 import { placeCaret } from './caret.js'
 import type { FieldError } from './errors.js'
 import type { Kind } from './kinds.js'
@@ -66,7 +66,8 @@ export class Part {
 
   mount(container: Element, listener: PartListener): void {
     const input = container.ownerDocument.createElement('input')
-    // An input of no form is neither sent nor reset with the form, and Enter does not submit the form.
+    // An empty attribute `form` takes the input out of its form: the form neither sends nor resets the input, and
+    // Enter does not submit the form.
     input.setAttribute('form', '')
     input.value = this.#text
     input.addEventListener('input', () => {
@@ -124,8 +125,8 @@ export class Part {
   }
 
   /**
-   * If the user deletes a separator at the end, the character before it goes too. If only the separator were deleted, the field
-   * would insert it again.
+   * If the user deletes a separator at the end, the field also removes the character before the separator. If only
+   * the separator were deleted, the field would insert it again.
    */
   #formatTyped(typed: string): string {
     const before = this.#text

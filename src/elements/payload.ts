@@ -24,8 +24,8 @@ export function fillIn(payload: unknown): unknown {
 }
 
 /**
- * Returns an object with the structure of the payload that has the faults of the fields in their places. Undefined if no field
- * has a fault.
+ * Returns an object with the structure of the payload that has the faults of the fields in their places. Returns
+ * undefined if no field has a fault.
  */
 function findFaults(payload: unknown, faults: FieldError[]): Record<string, unknown> | undefined {
   const field = findField(payload)

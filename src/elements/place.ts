@@ -7,8 +7,8 @@ export interface Place {
 }
 
 /**
- * The events of an input that its field keeps from the page. A real field is in a frame of another origin, so its events do not
- * reach the page either.
+ * The events of an input that its field keeps from the page. A hosted field is in a frame of another origin, so its
+ * events do not reach the page either.
  */
 const KEPT_EVENTS = [
   'beforeinput',

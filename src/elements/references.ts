@@ -1,4 +1,4 @@
-/** Values that the server has sent. The page gets references to them, which only fields can show. */
+/** Values that the server has sent. The page gets references to these values, and only fields can show the values. */
 import { BoundedMap } from '../bounded-map.js'
 
 export interface Reference {
@@ -12,7 +12,10 @@ const MAX_ANSWERS = 100
 
 const answers = new BoundedMap<string, Map<string, unknown>>(MAX_ANSWERS)
 
-/** Replaces each text, number and boolean with a reference. The structure stays. `path`: the place of `value` in the answer. */
+/**
+ * Replaces each text, number and boolean with a reference. The structure of `value` stays the same. `path`: the place
+ * of `value` in the answer.
+ */
 export function hideValues(value: unknown, path: string): unknown {
   const correlationId = drawId()
   const values = new Map<string, unknown>()

@@ -7,7 +7,7 @@ export interface Server {
   prefix: string
 }
 
-/** The contents of an answer, which only the server knows. */
+/** The contents of an answer. Their type is any JSON, because only the server knows the structure. */
 export type Json = ReturnType<typeof JSON.parse>
 
 /** The options of each call. `correlationId`: the trace id of the request. */

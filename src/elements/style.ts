@@ -1,4 +1,7 @@
-/** The looks of inputs. A page's policy may forbid style sheets, but not properties that a script sets. */
+/**
+ * The looks of inputs. The content security policy of a page may forbid style sheets, but it cannot forbid style
+ * properties that a script sets.
+ */
 
 /** The properties that pages may set in `style.base`. */
 const OF_TEXT = [

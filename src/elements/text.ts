@@ -7,7 +7,7 @@ export interface TextOptions {
   /** Each slot is a character that the field adds, or a pattern for one character that the user types. */
   mask?: Mask | undefined
   validation?: RegExp | undefined
-  /** Replaces all matches in the value of a request. Default of the replacement: the empty text. */
+  /** Replaces all matches in the value of a request. If no replacement is given, the matches are removed. */
   transform?: RegExp | readonly [RegExp, string?] | null | undefined
   maxLength?: number | undefined
 }
@@ -57,7 +57,7 @@ function applyTransform(text: string, transform: RegExp | readonly [RegExp, stri
   return text.replaceAll(new RegExp(pattern.source, `${withoutState(pattern)}g`), replacement)
 }
 
-/** A pattern with the flag `g` or `y` remembers where it matched last. */
+/** A pattern with the flag `g` or `y` begins where its last match ended, so its position is reset first. */
 function matches(pattern: RegExp, text: string): boolean {
   return new RegExp(pattern.source, withoutState(pattern)).test(text)
 }

@@ -6,7 +6,7 @@ export interface AccessEntry {
   /** The method of the request, or `-` if the received bytes are not a valid HTTP request. */
   method: string
   route: string
-  /** The name of the operation. The access log does not show it. */
+  /** The name of the operation. The access log does not show the name of the operation. */
   operation?: string | undefined
   status: number
   ms: number

@@ -9,8 +9,8 @@ import { MAX_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
 const MAX_BYTES = 96 * 1024 * 1024
 const MAX_OF_ONE = 2 / 3
 /**
- * Requests up to this size are admitted up to twice the limit, so that large requests do not block small
- * ones.
+ * Requests up to this size, in bytes, are admitted until all requests hold twice the limit, so that large requests do
+ * not block small requests.
  */
 const SMALL_BYTES = 64 * 1024
 /**
@@ -18,7 +18,10 @@ const SMALL_BYTES = 64 * 1024
  * work.
  */
 const BYTES_OF_A_UNIT = 4 * 1024
-/** The number of requests of usual size that one iteration of the event loop begins. They take about 10 ms. */
+/**
+ * The number of requests of usual size that one iteration of the event loop begins. These requests take about 10 ms
+ * together.
+ */
 const UNITS_IN_A_TURN = 50
 /** Waiting requests are deferred in favour of new connections for at most this number of iterations. */
 const MAX_DEFERRALS = 64
@@ -33,7 +36,7 @@ export class ByteBudget {
   #deferrals = 0
   readonly #waiting: { units: number; begin(): void }[] = []
 
-  /** `largestBody`: the limit of one body in bytes. The budget is at least twice as large. */
+  /** `largestBody`: the limit of one body in bytes. The budget has at least twice as many bytes as this limit. */
   constructor(largestBody = 0) {
     this.#maxBytes = Math.max(MAX_BYTES, 2 * largestBody)
   }
@@ -82,7 +85,7 @@ export class ByteBudget {
     })
   }
 
-  /** Begins many requests in one iteration, so that they can share a sync to the disk. */
+  /** Begins many requests in one iteration of the event loop, so that their changes can share a sync to the disk. */
   readonly #continue = () => {
     if (this.#hasAccepted && this.#deferrals < MAX_DEFERRALS) {
       this.#hasAccepted = false

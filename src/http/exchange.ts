@@ -23,8 +23,8 @@ export interface HttpRequest {
   /** Resolves with undefined if the body is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
   /**
-   * Reads the body in pieces, no faster than they are taken. Absent if the body is in memory anyway. Call at most once, and
-   * not after `readBody`.
+   * Reads the body in pieces, no faster than they are taken. `streamBody` is absent if the body is in memory anyway.
+   * Call at most once, and not after `readBody`.
    * @throws CofferError `too_large` if the body is longer than `limitBytes`
    */
   streamBody?(limitBytes: number): AsyncIterable<Uint8Array>
@@ -93,8 +93,8 @@ export function answerGiven(status: number, headers: HeaderMap, body: unknown): 
 }
 
 /**
- * The content of a file that a client has stored. If it is a page, the policy `sandbox` gives that page no rights on
- * our other pages.
+ * The content of a file that a client has stored. If the content is a page, the policy `sandbox` gives that page no
+ * rights on our other pages.
  */
 export function answerContent(status: number, content: Content, isHead: boolean): HttpResponse {
   const length = content.size === undefined ? {} : { 'content-length': String(content.size) }

@@ -129,7 +129,7 @@ function decode(text: string): string {
   try {
     if (/^[\x20-\x7e]*$/.test(plain)) return plain.includes('%') ? decodeURIComponent(plain) : plain
   } catch {
-    // The error below is clearer than the error of the decoder.
+    // The error that is thrown below is clearer than the error of the decoder.
   }
   throw validationError('The query is not percent-encoded UTF-8. Encode values with % and two hex digits.')
 }

@@ -17,8 +17,8 @@ export interface AnswererOptions {
   prefix: string
   bodyLimitBytes: number
   /**
-   * More accepted host names. Always accepted: `localhost`, IP addresses, and the name in the setting
-   * `public_url`. Absent if another part of the server checks the host.
+   * More accepted host names. Always accepted: `localhost`, IP addresses, and the name in the setting `public_url`.
+   * `allowHosts` is absent if another part of the server checks the host.
    */
   allowHosts?: readonly string[] | undefined
   pages: ReadonlyMap<string, Page>

@@ -18,7 +18,10 @@ export interface RelayMatch {
   rest: string
 }
 
-/** The decoded segments of a path. A segment that cannot be decoded is undefined, and only a parameter matches it. */
+/**
+ * The decoded segments of a path. A segment that cannot be decoded is undefined, and matches only a parameter of a
+ * route.
+ */
 type Segments = readonly (string | undefined)[]
 
 /**

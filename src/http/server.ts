@@ -42,16 +42,16 @@ export interface SocketOptions {
   /** 0 means any port that is free on every address. */
   port?: number
   /**
-   * Default: both loopback addresses. The machine must have the first address. Other addresses that it does not have
-   * are skipped.
+   * Default: both loopback addresses. The machine must have the first address. Other addresses that the machine does
+   * not have are skipped.
    */
   addresses?: readonly string[]
   /** PEM texts. */
   tls?: { cert: string; key: string }
   limits?: typeof SERVER_LIMITS
   /**
-   * More host names that the server accepts. It always accepts `localhost`, IP addresses, and the name in the setting
-   * `public_url`.
+   * More host names that the server accepts. The server always accepts `localhost`, IP addresses, and the name in the
+   * setting `public_url`.
    */
   allowHosts?: readonly string[]
 }
@@ -97,7 +97,9 @@ export async function startServer(
   return { port: listening.port, stop }
 }
 
-/** Returns a function that gives the header lines. It formats their date once a second. */
+/**
+ * Returns a function that gives the header lines. The function formats the date in the lines at most once a second.
+ */
 function createKeepAliveLines(keepAliveMs: number): () => string {
   const rest = `connection: keep-alive\r\nkeep-alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n`
   let [second, lines] = [0, '']

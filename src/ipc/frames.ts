@@ -1,4 +1,7 @@
-/** Frames: a length (big-endian u32), then JSON without line breaks. A line break and a body may follow. */
+/**
+ * Frames: a length (big-endian u32), then JSON without line breaks. After the JSON, a frame may have a line break and
+ * a body.
+ */
 import { Buffer } from 'node:buffer'
 
 const PREFIX_BYTES = 4

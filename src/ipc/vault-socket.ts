@@ -19,7 +19,7 @@ const KEY_BYTES = 32
 const IDENTITY_BYTES = 16
 const HANDSHAKE_LIMIT_MS = 5000
 const PROBE_MS = 5000
-/** Enough for a list of 100 tokens of 1 MiB, with their masks. */
+/** The limit of a message: enough for a list of 100 tokens of 1 MiB, with their masks. */
 const MESSAGE_LIMIT_BYTES = 256 * 1024 * 1024
 /** Both sides offer a single cipher suite, which needs the shared key. TLS 1.3 would add other suites. */
 const TLS = {
@@ -52,7 +52,8 @@ export async function serveVaultSocket(
   answer: (message: unknown) => Promise<unknown>,
 ) {
   const path = `${directory}/${SOCKET}`
-  // The caller has the vault's lock. An existing socket therefore belongs to a dead process.
+  // The caller has the vault's lock. No other process can have this lock, so an existing socket belongs to a process
+  // that has ended.
   files.remove(path)
   const { identity, psk } = deriveKey(proof, directory)
   const pskCallback = (_: TLSSocket, given: string) => (given === identity ? psk : null)
@@ -122,7 +123,8 @@ export async function isSocketAbandoned(
 }
 
 /**
- * Connects to the server of this vault. Undefined if no server listens, or if the server does not have the vault's key.
+ * Connects to the server of this vault. Resolves to undefined if no server listens, or if the server does not have
+ * the vault's key.
  * @throws the error of `describeSilence`
  */
 export async function connectToVault(options: ConnectOptions) {
@@ -157,7 +159,10 @@ export async function connectToVault(options: ConnectOptions) {
   }
 }
 
-/** Opens a connection. Undefined if the server refuses it. @throws the error of `describeSilence` */
+/**
+ * Opens a connection. Resolves to undefined if the server refuses the connection. @throws the error of
+ * `describeSilence`
+ */
 async function openSocket(
   { directory, limitMs, describeSilence }: ConnectOptions,
   key: ReturnType<typeof deriveKey>,

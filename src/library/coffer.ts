@@ -16,7 +16,7 @@ import { type ClientOptions, type Control, clientOver, createControls, type Fork
 const ORIGIN = 'http://localhost'
 
 export interface HandlerOptions {
-  /** Header names begin with this: `svc` (the default) gives `SVC-API-KEY`. */
+  /** The prefix of header names: `svc` (the default) gives `SVC-API-KEY`. */
   prefix?: string
   /** The largest request body. Default: 1 MiB. */
   bodyLimitBytes?: number

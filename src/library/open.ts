@@ -40,7 +40,7 @@ export interface ServerOptions<S extends Seed = Seed>
     Pick<SocketOptions, 'port' | 'addresses' | 'allowHosts' | 'tls'> {
   /** Host names that mean this server in the code of reactors: `https://NAME`. */
   ownHosts?: readonly string[]
-  /** The vault to serve. `stop` then does not close it. Default: a new vault in memory. */
+  /** The vault to serve. `stop` does not close a vault that was given here. Default: a new vault in memory. */
   vault?: Coffer
 }
 

@@ -84,7 +84,10 @@ function Found({ of, isEmpty }: { of: Matrix; isEmpty: boolean }) {
   )
 }
 
-/** Keeps the applications whose name contains the text. If it begins with a slash, keeps the containers instead. */
+/**
+ * Keeps the applications whose name contains the text. If the text begins with a slash, keeps the containers that
+ * match instead.
+ */
 function choose(matrix: Matrix, find = ''): Matrix {
   const text = find.trim().toLowerCase()
   if (text === '') return matrix
@@ -182,7 +185,10 @@ export function describeBy({ by, rule, description }: SeenCell): string {
   }[by]
 }
 
-/** The application, with the rule that decides. The filter names the application too, because others have the same priorities. */
+/**
+ * The application, with the rule that decides. The filter in the link contains the id of the application and the
+ * priority of the rule, because rules of other applications have the same priorities.
+ */
 const linkToRule = ({ id }: Row, { rule }: SeenCell) =>
   linkTo('applications', id, rule === undefined ? {} : { rule: `${id}.${rule}` })
 
@@ -253,8 +259,8 @@ const MOVES: Record<string, [down: number, right: number]> = {
 }
 
 /**
- * The matrix on the screen. Its cells are links, and there may be thousands of them. Therefore Tab reaches one of them, and
- * arrow keys move between them.
+ * The matrix on the screen. Its cells are links, and there may be thousands of them. Therefore Tab reaches only one
+ * of the links, and arrow keys move between the links.
  */
 function Grid({ of }: { of: Matrix }) {
   const box = useRef<HTMLDivElement>(null)

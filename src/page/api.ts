@@ -17,7 +17,10 @@ type Place = { tenant?: string; fork?: string }
 /** `number` counts all requests since the server started. */
 export type Seen = RequestRecord & { number: number }
 
-/** The name of the session secret in local storage. All tabs share the secret. Pages of other ports cannot read it. */
+/**
+ * The name of the session secret in local storage. All tabs share the secret. Pages of other ports cannot read the
+ * secret.
+ */
 const KEPT_SECRET = 'coffer-page-secret'
 
 async function send(path: string, body?: object): Promise<unknown> {
@@ -66,7 +69,7 @@ function createServer(place: Place) {
   }
 }
 
-/** The tenant or fork that this tab shows. It stays the same after a reload. */
+/** The tenant or fork that this tab shows. The tab still shows this tenant or fork after a reload. */
 const KEPT_PLACE = 'coffer-page-place'
 const readPlace = (): Place => JSON.parse(sessionStorage.getItem(KEPT_PLACE) ?? '{}') as Place
 
@@ -172,8 +175,9 @@ export interface Asked<T> {
 }
 
 /**
- * Repeats a read. At most one read runs at a time: if data changes during a read, its answer is shown first, and then the read is
- * repeated. On a slow network, the page would otherwise never show an answer about a busy vault.
+ * Repeats a read. At most one read runs at a time: if data changes during a read, the answer of this read is shown
+ * first, and then the read is repeated. If a change dropped the answer, the page would never show an answer about a
+ * busy vault on a slow network.
  */
 function createRepeater<T>(read: () => Promise<T>, show: (asked: Asked<T>) => void) {
   let isBusy = false

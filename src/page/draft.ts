@@ -1,4 +1,7 @@
-/** An application while a person edits it. What the form does not know stays in the draft, and is sent unchanged. */
+/**
+ * An application while a person edits it. Attributes that the form does not know stay in the draft, and are sent
+ * unchanged.
+ */
 
 export type Draft = Record<string, unknown> & { rules?: unknown[]; permissions?: unknown[] }
 
@@ -16,7 +19,7 @@ export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? val
 const isRule = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Why the form cannot show the draft; undefined if it can. */
+/** Returns the reason why the form cannot show the draft, or undefined if the form can show the draft. */
 export function whyNotShown({ rules, permissions }: Draft): string | undefined {
   if (rules !== undefined && !Array.isArray(rules)) return 'rules is not a list'
   if (permissions !== undefined && !Array.isArray(permissions)) return 'permissions is not a list'
@@ -32,7 +35,7 @@ export function toRows(rules: readonly unknown[] | undefined, nextKey: () => num
 const priorityOf = ({ priority }: RuleRow['rule']): number =>
   typeof priority === 'number' ? priority : Number.POSITIVE_INFINITY
 
-/** Changes one attribute of a row. The value undefined removes the attribute. */
+/** Changes one attribute of a row. If the value is undefined, the attribute is removed. */
 export function setAttribute(rows: readonly RuleRow[], key: number, name: string, value: unknown): RuleRow[] {
   return rows.map((row) => {
     if (row.key !== key) return row
@@ -50,7 +53,10 @@ export function addRule(rows: readonly RuleRow[], key: number): RuleRow[] {
   return [...rows, { key, rule }]
 }
 
-/** Moves a row up (-1) or down (1). The two rows exchange their numbers, so all others keep theirs. */
+/**
+ * Moves a row up (-1) or down (1). The moved row and its neighbour exchange their priorities, so all other rows keep
+ * their priorities.
+ */
 export function moveRule(rows: readonly RuleRow[], key: number, by: -1 | 1): RuleRow[] {
   const at = rows.findIndex((row) => row.key === key)
   const moved = rows[at]
@@ -68,7 +74,7 @@ export function unknownPart(rule: RuleRow['rule']): Record<string, unknown> | un
   return entries.length === 0 ? undefined : Object.fromEntries(entries)
 }
 
-/** Adds or removes a name. Names that are not known here stay where they are. */
+/** Adds or removes a name. Names that the form does not know stay where they are in the list. */
 export function toggle(names: readonly unknown[], name: string, isOn: boolean): unknown[] {
   const others = names.filter((each) => each !== name)
   return isOn ? [...others, name] : others

@@ -91,8 +91,9 @@ export function Form({ send, children, ...rest }: FormProps) {
 }
 
 /**
- * What a field says about itself: the attributes of its control, and the text below it. `help` explains the field. Below it are
- * the messages about the field in the last answer, and `error`, a message of the page itself.
+ * What a field says about itself: the attributes of its control, and the text below it. `help` explains the field.
+ * Below `help` are the messages about the field in the last answer of the server, and `error`, a message of the page
+ * itself.
  */
 export function useNotes(name: string | undefined, help?: ComponentChildren, error?: string) {
   const id = useId()
@@ -157,7 +158,7 @@ interface TextAreaProps {
   change?(text: string): void
 }
 
-/** `text`: the current text if `change` is given. Otherwise `text` is the initial text. */
+/** `text`: the current text if `change` is given. Without `change`, `text` is the initial text. */
 export function TextArea({ label, help, text, change, ...rest }: TextAreaProps) {
   const { control, notes } = useNotes(rest.name, help)
   const value = change === undefined ? { defaultValue: text } : { value: text }
@@ -187,7 +188,10 @@ export type Choices = Record<string, string> | readonly string[]
 export const wordsOf = (of: Choices): Record<string, string> =>
   Array.isArray(of) ? Object.fromEntries(of.map((each) => [each, each])) : (of as Record<string, string>)
 
-/** `value`: with `choose`, the current choice. Otherwise the initial choice, so that a new rendering keeps what a person chose. */
+/**
+ * `value`: with `choose`, the current choice. Without `choose`, `value` is the initial choice, so that a new
+ * rendering keeps the choice of a person.
+ */
 interface ChooseProps {
   label: string
   help?: ComponentChildren

@@ -26,7 +26,7 @@ export function useKeys(keys: Record<string, () => unknown>) {
   })
 }
 
-/** Escape moves the focus out of a field. It also empties a search field. */
+/** Escape moves the focus out of a field. Escape in a search field also empties this field. */
 export function useEscape() {
   useEvent('keydown', ({ key, target }: KeyboardEvent) => {
     if (key !== 'Escape' || !isField(target) || target.closest('dialog') !== null) return

@@ -27,7 +27,7 @@ const NONE = {
 type Traced = TracedLogs['data'][number]
 type Exported = Omit<Traced, 'trace_id'>
 
-/** The minute of `to` is included. */
+/** Returns the range of dates for the filter, including the whole minute of `to`. */
 function datesOf({ from, to }: Record<string, string>) {
   return {
     ...(from && { start_date: `${from}:00Z` }),
@@ -153,7 +153,8 @@ function Export({ input, isFound }: ExportProps) {
   const who = useWho()
   const [told, tell] = useState('')
   const save = async (format: 'csv' | 'json') => {
-    // If records are written meanwhile, a page repeats records of the page before, so records are collected by id.
+    // If new records are written during the export, a page repeats records of the page before. Therefore records are
+    // collected by id.
     const records = new Map<string, Exported>()
     let searched = 0
     let total = 1

@@ -75,11 +75,12 @@ function Page({ session }: { session: PageSession }) {
     '?': showKeys,
     Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
     ...Object.fromEntries(
-      // There are ten keys, so the screens after the tenth have none.
+      // Only the ten digit keys open screens, so the screens after the tenth have no key.
       NAMES.slice(0, 10).map((name, at) => [(at + 1) % 10, () => names.includes(name) && go(linkTo(name))]),
     ),
   })
-  // A layout effect runs before the next key. It closes the old dialog, because a key of the new screen may open another dialog.
+  // A layout effect runs before the next key. The effect closes the old dialog before a key of the new screen can
+  // open another dialog.
   useLayoutEffect(() => {
     document.title = [route.id, titleOf(screen), 'Coffer'].filter(Boolean).join(' · ')
     localStorage.setItem(KEPT_ADDRESS, linkTo(screen, route.id, route.filters))
@@ -189,7 +190,7 @@ async function start(): Promise<void> {
       () => undefined,
       (error: Error) => error.message,
     ))
-  // A server for other machines has no sessions. Its page shows only the reference.
+  // A server for other machines has no sessions. The page of a server for other machines shows only the reference.
   const session = await readSession().catch(() => undefined)
   render(
     <App session={session?.is_signed_in ? session : undefined} fault={fault} />,

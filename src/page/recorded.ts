@@ -65,7 +65,7 @@ export function reproduce({ status, request, answer, query = [] }: Failed, examp
   const isWrong = (name: string) =>
     status === 400 &&
     wrong.some((each) => each === name || each.startsWith(`${name}.`) || each.startsWith(`${name}[`))
-  // If no error names a sent value, any value may be wrong.
+  // If no error names a value of the request, any value of the request may be wrong.
   const sentNames = [
     ...query,
     ...(typeof request === 'object' && request !== null ? Object.keys(request) : []),

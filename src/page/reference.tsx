@@ -1,6 +1,6 @@
 /**
- * The API reference, rendered from the OpenAPI document. It shows the operations of each noun, with their input, their answers
- * and a form to try them.
+ * The API reference, rendered from the OpenAPI document. The reference shows the operations of each noun, with their
+ * input, their answers and a form to try each operation.
  */
 import { createContext } from 'preact'
 import { useContext, useEffect, useRef, useState } from 'preact/hooks'
@@ -129,7 +129,7 @@ function OperationDetail({ operation }: { operation: Operation }) {
   const named = [...inside('path'), ...inside('query')]
   const header = Object.values(document.components.securitySchemes)[0]!.name
   const permissions = security.map((each) => Object.values(each).flat().join(' and ')).filter(Boolean)
-  // The badges name the permissions.
+  // The description is shown without its paragraph about permissions, because badges show the permissions.
   const paragraphs = description.split('\n\n').filter((text) => !/^Permissions?: /.test(text))
   const head = (
     <>

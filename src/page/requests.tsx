@@ -22,7 +22,7 @@ import { EntityLink, TimeLine, useIds } from './trail.js'
 
 const TELL_MS = 5000
 /**
- * A UUID in a path. The list shows its first characters, so that the reason of a failure fits into the
+ * A UUID in a path. The list shows only the first characters of a UUID, so that the reason of a failure fits into the
  * visible part of the row.
  */
 const UUID = /([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g

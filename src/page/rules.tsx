@@ -24,7 +24,7 @@ const TRANSFORMS: Record<string, string> = {
 }
 
 interface EditProps {
-  /** The id and type of the application. Without an id, the application is created. */
+  /** The id and type of the application. If no id is given, the form creates an application. */
   id?: string | undefined
   type: string
   initial: Draft
@@ -176,7 +176,10 @@ function RuleForm({ type, who, draft, rows, change, set, nextKey }: RuleFormProp
   )
 }
 
-/** The messages at a path and below it, in one text. The path of the message is shown only if it is below. */
+/**
+ * The messages at a path and below it, in one text. A message begins with its own path only if this path is below the
+ * given path.
+ */
 function errorsAt(errors: Errors, path: string): Errors {
   const entries = Object.entries(errors).filter(
     ([name]) => name === path || name.startsWith(`${path}.`) || name.startsWith(`${path}[`),
@@ -352,7 +355,10 @@ function groupByNoun(all: readonly Permission[]): [noun: string, permissions: Pe
   return [...groups]
 }
 
-/** Asks the server what the draft would see, a moment after the last change. Only the answer to the last question counts. */
+/**
+ * Asks the server what the draft would see, a moment after the last change. If the draft changes during a request,
+ * only the answer to the last request is shown.
+ */
 function usePreview(type: string, draft: Draft, rows: readonly RuleRow[]) {
   const { read } = useLive()
   const [found, setFound] = useState<{ preview?: Preview; errors: Errors; fault?: string }>({ errors: {} })
@@ -406,7 +412,7 @@ function PreviewTable({ who, preview, fault }: PreviewTableProps) {
   )
 }
 
-/** A row for each container with access. The containers without access are in one line. */
+/** A row for each container with access. One line lists the containers without access. */
 function Previewed({ of: { containers, cells, total_containers: total } }: { of: Preview }) {
   const rows = cells.map((cell, at) => ({ cell, mask: containers[at]!.mask }))
   const without = cells.filter(({ sees }) => sees === 'none').map(({ container }) => container)

@@ -30,7 +30,7 @@ const curlOptions = (path: string) => [
   ...(/\/\./.test(path) ? ['--path-as-is'] : []),
 ]
 
-/** The ids in the path, in the order of the template. Undefined if the path does not match the template. */
+/** The ids in the path, in the order of the template. Returns undefined if the path does not match the template. */
 function idsOf(path: string, template: string): string[] | undefined {
   const [given, known] = [path.split('?')[0]!.split('/'), template.split('/')]
   if (given.length !== known.length) return undefined

@@ -15,14 +15,17 @@ export interface Hint {
   label?: string
   help?: ComponentChildren
   choices?: Choices
-  /** The value is stored, but this page does not have it. The form keeps it until a person asks to replace it. */
+  /**
+   * The value is stored, but this page does not have it. The form keeps the stored value until a person asks to
+   * replace this value.
+   */
   isKept?: boolean
-  /** A text is data, even if it looks like JSON. */
+  /** Whether a text that looks like JSON is a text too. */
   isText?: boolean
   /** The number of lines of the field. */
   rows?: number
   placeholder?: string
-  /** A change of the key draws the field again, with its initial value. */
+  /** If this key changes, the field is drawn again, with its initial value. */
   key?: string
   change?(value: string): void
 }
@@ -90,7 +93,7 @@ export function useSchemaFields(given: SchemaFields & { isPatch?: boolean }) {
   return { read, draw }
 }
 
-/** The description without the list of choices, because the field shows them. */
+/** Returns the description without the list of choices, because the field shows the choices. */
 const explain = ({ enum: choices, description }: Schema) =>
   choices === undefined ? description : description?.replace(/^[^.]*\bone of [^.]*\.\s*/i, '')
 

@@ -13,7 +13,7 @@ export interface Schema {
   required?: string[]
 }
 
-/** What is wrong with a form: by the path of a property, such as `settings.name` or `events[0]`, the messages. */
+/** The messages about the faults of a form, by the path of the property, such as `settings.name` or `events[0]`. */
 export type Faults = Record<string, string[]>
 
 /** The name of the field that a path belongs to. */
@@ -140,7 +140,7 @@ function parsePairs(name: string, lines: string[], before: object = {}): Record<
   return Object.fromEntries([...removed, ...given])
 }
 
-/** Text that does not begin as JSON, or begins as an expression, is a text. */
+/** Input that does not begin as JSON, or that begins as an expression, is taken as a text. */
 function parseJson(name: string, text: string): unknown {
   try {
     return JSON.parse(text)

@@ -139,7 +139,7 @@ export const Item = ({ name, tag, about }: ItemProps) => (
 )
 
 interface ItemsOf<R> extends Bar {
-  /** The noun for a row. Used in the message that no row matches the search. */
+  /** The noun for a row. The message that no row matches the search contains this noun. */
   thing: string
   asked: Asked<{
     data: readonly R[]

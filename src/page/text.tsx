@@ -94,7 +94,7 @@ const UNITS = [
   ['min', 60_000],
 ] as const
 
-/** Formats a duration as `2 min`. Ignores the sign. */
+/** Formats a duration as `2 min`. A negative duration is formatted without its sign. */
 export function formatSpan(ms: number): string {
   const [unit, length] = UNITS.find(([, each]) => Math.abs(ms) >= each) ?? ['s', 1000]
   return `${Math.floor(Math.abs(ms) / length)} ${unit}`

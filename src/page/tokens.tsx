@@ -108,7 +108,7 @@ export function Tokens() {
   )
 }
 
-/** Tells that only the newest tokens were searched. */
+/** Says that the search compared only the newest tokens. */
 function Searched({ of: { searched = 0, total = 0 } }: { of: Found }) {
   if (searched >= total) return null
   return (

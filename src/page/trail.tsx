@@ -120,7 +120,7 @@ export function TimeLine({ of, current }: TimeLineProps) {
         <Status status={status} />
       </>
     )
-    // The record has the time of the answer.
+    // The record of a request has the time of the answer, so the time of the request is computed from the duration.
     const start = new Date(Date.parse(at) - Math.ceil(ms)).toISOString()
     return { id: ids.get(request) ?? '', at: start, kind: 'Request', text }
   })

@@ -11,7 +11,7 @@ const NULL_DEVICE = 0x103
  * closed descriptor with /dev/null, open for reading and writing. Programs that discard the output on purpose
  * (`stdio: 'ignore'` in Node, `DEVNULL` in Python) open /dev/null in the same way. Therefore the output counts as
  * closed only if the parent is a shell whose own output is not /dev/null. Always false on systems other than Linux,
- * because only Linux shows the open files of a process.
+ * because the check reads `/proc`.
  */
 export function isStdoutClosed(parent: number | undefined): boolean {
   try {

@@ -61,7 +61,7 @@ export function readPath(value: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((at, key) => readOwn(at, key), value)
 }
 
-/** An answer is foreign data, so only its own properties count. */
+/** The answer of a server is untrusted data, so inherited properties such as `constructor` do not count. */
 export function readOwn(value: unknown, key: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
   return (value as Record<string, unknown>)[key]

@@ -38,7 +38,7 @@ export class OwnRecords {
   readonly #ids = new Set<string>()
   readonly #applications = new Set<string>()
   readonly #pending = new Map<string, OwnRecord>()
-  /** Tokens in answers that did not say who had created them. */
+  /** Tokens whose creator is unknown, because the answer with the token did not name the creator. */
   readonly #unsure = new Set<string>()
 
   /** The latest record first: a record may refer only to earlier records. */

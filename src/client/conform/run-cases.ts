@@ -16,12 +16,12 @@ const MAX_UNANSWERED = 3
 const MAX_MS = 60 * 60_000
 const SHOWN_CHARACTERS = 300
 
-/** Work that must be completed, even after an interrupt. */
+/** A signal that is never aborted, for work that must be completed even after an interrupt. */
 const NEVER = new AbortController().signal
 
 export interface Difference {
   case: string
-  /** The first step is 1. */
+  /** The number of the step in its case, from 1. */
   step: number
   operation: string
   difference: string
@@ -62,8 +62,8 @@ const TOKEN_RIGHTS = [
 ] as const
 
 /**
- * The applications of a run. Each replaces the owner of a vault in some calls. The noun of a call, and
- * `reveal`, decide which application makes the call.
+ * The applications of a run. Each of these applications makes some of the calls that the owner of a vault makes in
+ * the cases. The noun of a call, and `reveal`, decide which application makes the call.
  */
 const APPLICATIONS = {
   masked: { rules: [ruleOf('mask')] },
@@ -92,7 +92,7 @@ function roleOf({ operation, reveal }: Pick<Step, 'operation' | 'reveal'>): Role
 
 /**
  * @throws CofferError `interrupted`; `forbidden` if the key may not create applications; `unavailable` if the server
- * does not answer. The message says how many records remain.
+ * does not answer. The message of the error says how many records of the run remain.
  */
 export async function runCases(
   effects: RunEffects,
@@ -125,7 +125,7 @@ class CaseRun {
   readonly result: Run = { compared: new Map(), differences: [], leftOut: [], remaining: [] }
   readonly #effects: RunEffects
   readonly #keys = new Map<Role, string>()
-  /** Keys that the answers contained. A difference never shows these keys. */
+  /** Keys that the answers contained. A reported difference never shows these keys. */
   readonly #secrets = new Set<string>()
   readonly #mark: string
   readonly #startedMs: number
@@ -140,7 +140,9 @@ class CaseRun {
     this.#startedMs = effects.clock()
   }
 
-  /** Creates the applications that the cases need. A server may not know all permissions of this application. */
+  /**
+   * Creates the applications that the cases need. A server may not know all permissions that these applications need.
+   */
   async begin(cases: readonly PlannedCase[]): Promise<void> {
     const needed = new Set<string>(cases.flatMap(({ steps }) => steps.map(roleOf)))
     for (const [role, rights] of Object.entries(APPLICATIONS)) {
@@ -194,8 +196,9 @@ class CaseRun {
   }
 
   /**
-   * Creates a token with new data twice, and compares the ids. In a tenant that deduplicates, storing equal data again may change
-   * an existing token. In this tenant, the cases must not store data that others may have stored.
+   * Creates a token with new data twice, and compares the ids. In a tenant that deduplicates, storing equal data
+   * again may change an existing token. In a tenant that deduplicates, the cases must not store data that others may
+   * have stored.
    */
   async #isDeduplicating(): Promise<boolean> {
     const records = this.#startRecords()

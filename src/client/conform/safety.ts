@@ -120,7 +120,8 @@ export const EFFECTS: Readonly<Record<string, Effect>> = {
   'member list': 'people',
   'member roles': 'static',
   'member update': 'people',
-  // The service asks the networks of cards, and a card that was there before has its network token already.
+  // The service asks the card networks. A card that was in the tenant before the run can already have a network
+  // token.
   'network-token account': 'sends',
   'network-token create': 'sends',
   'network-token cryptogram': 'sends',

@@ -11,7 +11,10 @@ export function keepBody(request: HttpRequest): () => Promise<Uint8Array | undef
   return () => body
 }
 
-/** The text of a body. Empty if the body cannot be read: the operation then answers with the error. */
+/**
+ * The text of a body. The text is empty if the body cannot be read, because the operation answers with the error
+ * later.
+ */
 export async function textOf(body: Promise<Uint8Array | undefined> | undefined): Promise<string> {
   return Buffer.from((await body?.catch(() => undefined)) ?? []).toString('utf8')
 }

@@ -50,7 +50,7 @@ async function findBySession(
 }
 
 /**
- * A job that was created before the fork is in both vaults. Requests for its files then go to the vault that
+ * A job that was created before the fork is in both vaults. Requests for the files of this job go to the vault that
  * was forked.
  */
 async function findByJob(base: ControlState, id: string): Promise<ControlState> {

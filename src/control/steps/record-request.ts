@@ -55,7 +55,10 @@ export function recordRequest(prefix: string, registry: Registry): VaultStep {
 
 const KEY_HEADER = /^[a-z][a-z0-9]{0,19}-api-key$/
 
-/** Tells why a request has no application. It also names a key header with another prefix, which the server does not read. */
+/**
+ * Tells why a request has no application. The result also names a key header with another prefix, because the server
+ * does not read this header.
+ */
 function describeKey({ request, applicationId, fault }: VaultExchange, status: number, read: string) {
   const sent = Object.keys(request.headers).filter((name) => KEY_HEADER.test(name))
   const named = omitUndefined({ key_header: (sent.find((name) => name === read) ?? sent[0])?.toUpperCase() })

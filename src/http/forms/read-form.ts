@@ -45,7 +45,10 @@ export async function readForm(
     fault ??= { error }
     wake()
   }
-  /** Waits until `begin` calls back, or until the form is refused. Keeps nothing afterwards, because pieces may be tiny. */
+  /**
+   * Waits until `begin` calls back, or until the form is refused. Each wait leaves nothing in memory, because a form
+   * can have very many tiny pieces.
+   */
   const wait = async (begin: (done: () => void) => void) => {
     await new Promise<void>((resolve) => {
       wake = resolve
@@ -57,7 +60,8 @@ export async function readForm(
   let taking = Promise.resolve()
   const parts: Dicer.PartStream[] = []
   parser.on('error', () => refuse(malformed()))
-  // The parser emits `finish` when the last part was taken. It then does not call back for a large last piece.
+  // The parser emits `finish` when the last part was taken. After `finish`, the parser does not call back for a large
+  // last piece.
   parser.on('finish', () => {
     isFinished = true
     finish()
@@ -89,7 +93,7 @@ export async function readForm(
         }, refuse)
       })
       if (next!.done) break
-      // After its end, a form may be followed by bytes that mean nothing.
+      // Bytes after the end of a form mean nothing, so they are skipped.
       if (isFinished) continue
       const { value } = next!
       await wait((done) => {
@@ -97,13 +101,14 @@ export async function readForm(
         parser.write(value, () => done())
       })
     }
-    // The parser reports an incomplete form in a tick after its end.
+    // The parser reports an incomplete form shortly after `end` calls back.
     if (!isFinished) await wait((done) => parser.end(() => setImmediate(done)))
     await wait((done) => void taking.then(done, refuse))
   } catch (error) {
     // Ends the work on the parts, so that nothing is stored after this function has failed.
     for (const part of parts) part.destroy()
-    // If a piece is awaited, this ends the source after that piece. The answer does not wait for it.
+    // If the next piece of the body has not arrived yet, `return` ends the source after that piece. The answer does
+    // not wait for this end.
     void iterator.return?.().catch(() => undefined)
     await taking.catch(() => undefined)
     throw error

@@ -61,7 +61,7 @@ export async function receiveForm({
         isDone = (result as { is_done: boolean }).is_done
       }
     } catch {
-      // The upload expires, and the sweep removes it.
+      // An upload that cannot be discarded now expires later, and a sweep then removes it.
     }
   }
   const storeFile = async (part: FormPart) => {

@@ -277,8 +277,8 @@ const RELAYED = {
 }
 
 /**
- * The paths of a relay take any body and give any answer. A problem document of this server is a property of
- * another object there.
+ * The paths of a relay take any body and give any answer. In an answer of a relay, a problem document of this server
+ * is a property of another object.
  */
 function describeRelay(operation: RegisteredOperation, prefix: string) {
   if (operation.kind !== 'relay') return {}

@@ -1,4 +1,6 @@
-/** The table of the test cards, for the reference of the page. Loaded only when the page is rendered. */
+/**
+ * The table of the test cards, for the reference of the page. This module is loaded only when the page is rendered.
+ */
 import {
   describeBrand,
   describeInNetworkTokens,

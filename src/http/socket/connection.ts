@@ -1,4 +1,7 @@
-/** The connection of a client. It answers requests in their order, and refuses bytes that are not a valid request. */
+/**
+ * The connection of a client. A connection answers requests in their order, and refuses bytes that are not a valid
+ * request.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { CofferError, validationError } from '../../errors.js'
@@ -19,7 +22,7 @@ export class Connection {
   /** The first request is in progress, the others wait. */
   readonly #requests: ServedRequest[] = []
   #refusal: string | undefined
-  /** Whether invalid bytes have arrived. Bytes after them are not parsed. */
+  /** Whether invalid bytes have arrived. Bytes after invalid bytes are not parsed. */
   #isFaulty = false
 
   constructor(socket: Socket, service: Service) {
@@ -89,8 +92,8 @@ export class Connection {
   }
 
   /**
-   * If the invalid bytes belong to a body, fails that body. Otherwise sends the error after the answers to earlier
-   * requests.
+   * If the invalid bytes belong to a body, fails that body. If the invalid bytes belong to no body, sends the error
+   * after the answers to earlier requests.
    */
   refuse(error: CofferError, method = '-'): void {
     if (this.#isFaulty) return

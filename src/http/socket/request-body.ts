@@ -13,7 +13,7 @@ const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 export class RequestBody {
   readonly #message: IncomingMessage
   readonly #lease: ByteLease
-  /** Sends `100 Continue`. The client sends its body only after that. */
+  /** Sends `100 Continue`. The client sends its body only after the server has sent `100 Continue`. */
   #sendContinue: (() => void) | undefined
   #fault: CofferError | undefined
 
@@ -108,7 +108,7 @@ export class RequestBody {
         yield piece
       }
     } finally {
-      // The rest of a refused body is drained later.
+      // These listeners are no longer needed: `drain` reads the rest of a refused body.
       for (const event of events) message.off(event, look)
     }
   }

@@ -3,7 +3,10 @@ import type { AnswererOptions } from '../options.js'
 import { refuseMethod } from './respond.js'
 import type { Step } from './step.js'
 
-/** Takes and gives the files of the account updater. Their addresses have a secret, so they need no API key. */
+/**
+ * Takes and gives the files of the account updater. The address of a file has a secret, so requests for files need no
+ * API key.
+ */
 export function answerUpdaterFile({ host, cors }: Pick<AnswererOptions, 'host' | 'cors'>): Step {
   return async (exchange, next) => {
     const id = jobOfPath(exchange.path)

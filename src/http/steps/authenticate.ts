@@ -15,7 +15,10 @@ export function createAuthenticator({
 }: Pick<AnswererOptions, 'host' | 'prefix' | 'authenticate' | 'rateLimit'>) {
   const names = headerNames(prefix)
 
-  /** Puts the caller into no-reveal mode if the request has its header. The answer then has this header too. */
+  /**
+   * Puts the caller into no-reveal mode if the request has its header. In no-reveal mode, the answer has this header
+   * too.
+   */
   const applyNoReveal = (exchange: Exchange, caller: Caller): Caller => {
     exchange.isNoReveal = readHeader(exchange.request.headers, names.noReveal) !== undefined
     return exchange.isNoReveal ? noRevealCaller(caller) : caller

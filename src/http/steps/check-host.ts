@@ -51,8 +51,8 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
 }
 
 /**
- * The host names of a request, in lower case. They are in the header Host, which HTTP/1.0 may omit, and in the target
- * if it is an absolute URL.
+ * The host names of a request, in lower case. The header Host, which HTTP/1.0 may omit, has a host name. A target
+ * that is an absolute URL has a host name too.
  */
 function readNames({ headers, target }: HttpRequest): string[] {
   const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target)

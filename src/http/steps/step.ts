@@ -17,7 +17,7 @@ export class Exchange {
   operationName: string | undefined
   relayed: RelayMatch | undefined
   describeError: ((problem: Problem) => object) | undefined
-  /** Finds the caller. If it is absent, the caller is found by the API key of the request. */
+  /** Finds the caller. If `identify` is absent, the caller is found by the API key of the request. */
   identify: (() => Promise<Caller>) | undefined
   /** The run whose code sends this request. */
   ofRun: (Pick<OwnCall, 'asRun' | 'outer'> & { limits: ResponseLimits }) | undefined

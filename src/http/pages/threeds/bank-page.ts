@@ -33,9 +33,9 @@ body:has(> iframe) { max-width: none; padding: 0 } body > iframe { height: 100vh
 const MARK = '<p class="mark">Coffer test bank: no real bank, no real money</p>'
 
 /**
- * Sites under test show these pages in frames, so they cannot have the policy of our other pages. `sandbox`
- * gives them an origin of their own. With an origin of their own, the pages cannot read or write the other
- * pages of Coffer, and a form that they send counts as a form of another site.
+ * Sites under test show these pages in frames, so they cannot have the policy of our other pages. The policy
+ * `sandbox` gives each of these pages an origin of its own. With an origin of their own, the pages cannot read or
+ * write the other pages of Coffer, and a form that they send counts as a form of another site.
  */
 export function answerBankHtml(page: BankPageContent): HttpResponse {
   const { status = 200, title, body, script, hasFrames = false, refusesFrames = false } = page
@@ -69,7 +69,9 @@ export function renderData(name: string, value: unknown): string {
   return `<data id="${name}" value="${encode(JSON.stringify(value))}"></data>`
 }
 
-/** A form that the script of the page sends at once. Without JavaScript there is a button. */
+/**
+ * A form that the script of the page sends at once. Without JavaScript, the page shows a button that sends the form.
+ */
 export function renderForm(
   action: string,
   fields: Record<string, string>,

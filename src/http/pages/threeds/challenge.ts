@@ -21,7 +21,7 @@ import type { Visit } from './visit.js'
 const TITLE = 'Confirm your payment'
 const VERSIONS = ['2.1.0', '2.2.0']
 
-/** The page that web-threeds shows in a frame. It opens the page of the bank in a frame of its own. */
+/** The page that web-threeds shows in a frame. This page opens the page of the bank in a frame of its own. */
 export function answerChallengeFrame(): HttpResponse {
   return answerBankHtml({
     title: 'Challenge',
@@ -127,7 +127,10 @@ function describePayment({ paid }: NonNullable<ThreeDsSessionRecord['authenticat
   return `<p>You pay <strong>${encode(formatAmount(amount, paid.exponent))}</strong>${unit}${to}.</p>`
 }
 
-/** Both are digits. `exponent`: how many digits are behind the point. */
+/**
+ * Formats an amount of money. `amount` and `exponent` consist of digits. `exponent`: how many digits are behind the
+ * point.
+ */
 function formatAmount(amount: string, exponent = '0'): string {
   const places = Math.min(Number(exponent), 10)
   if (places === 0) return amount

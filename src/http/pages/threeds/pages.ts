@@ -1,4 +1,7 @@
-/** The pages on which this server pretends to be a bank. They decode forms and write HTML; `operations/3ds/` does the work. */
+/**
+ * The pages on which this server pretends to be a bank. These pages decode forms and write HTML. The operations in
+ * `operations/3ds/` do the work.
+ */
 import { encodeHtml as encode } from '../../../domain/text/html.js'
 import { CofferError } from '../../../errors.js'
 import type { HttpRequest, HttpResponse } from '../../exchange.js'

@@ -30,7 +30,7 @@ export interface BankPage {
   method: 'GET' | 'POST'
   /** The pattern of the path, for the access log. */
   route: string
-  /** The id of the session in the path. If it is undefined, the form contains the id. */
+  /** The id of the session in the path. If the path contains no id, the form contains the id. */
   id: string | undefined
 }
 

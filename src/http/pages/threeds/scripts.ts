@@ -4,7 +4,10 @@
  * have any origin. A message contains no secret.
  */
 
-/** Tells the page around this page, or the page that has opened this window. Then closes the window. */
+/**
+ * Tells the page around this page, or the page that has opened this window. After the message is sent, the script
+ * closes the window.
+ */
 export const TELL = `
 const message = JSON.parse(document.getElementById('message').value)
 if (window.parent !== window) window.parent.postMessage(message, '*')
@@ -23,8 +26,8 @@ document.getElementById('form').submit()
 `
 
 /**
- * The program of the shop sends one message. Then a form is posted into a frame, and messages from this frame
- * are passed on to the shop. Only the page around this page can start the exchange, and only once.
+ * The program of the shop sends one message. After this message, the page posts a form into a frame, and passes
+ * messages from this frame on to the shop. Only the page around this page can start the exchange, and only once.
  */
 function relay({
   start,
@@ -79,7 +82,10 @@ export const CHALLENGE_FRAME = relay({
   passes: "['challenge', 'error']",
 })
 
-/** Waits for the method step, but at most 10 s. Then describes the browser, as the program of a shop would. */
+/**
+ * Waits for the method step, but at most 10 s. After the method step, the script describes the browser, as the
+ * program of a shop would.
+ */
 export const REDIRECT_START = `
 const form = document.getElementById('form')
 const method = document.getElementById('method')

@@ -10,6 +10,6 @@ export interface Visit extends Pick<AnswererOptions, 'authenticate'> {
   request: HttpRequest
   search: string
   traceId: string
-  /** The form that was sent. Empty for a GET request. */
+  /** The form that was sent. A GET request has no fields. */
   fields: URLSearchParams
 }
