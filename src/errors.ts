@@ -133,8 +133,8 @@ export class CofferError extends Error {
 }
 
 /**
- * Marks an error whose text may contain data, because code or a template made it ({@link ErrorDetails.mayTellData}). Other
- * errors are unchanged.
+ * Marks an error whose text may contain data, because code or a template made it ({@link ErrorDetails.mayTellData}).
+ * An error that is no CofferError is returned unchanged.
  */
 export function markAsTelling(error: unknown): unknown {
   if (!(error instanceof CofferError)) return error

@@ -44,8 +44,9 @@ interface Asked {
 }
 
 /**
- * Explains an error about a missing record. Other errors are unchanged, and if JSON was requested, all errors are
- * unchanged. `id`: the id that the command looked for, if the input does not contain it.
+ * Explains an error about a missing record. An error about anything else is returned unchanged. If JSON was
+ * requested, every error is returned unchanged. `id`: the id that the command looked for, if the input does not
+ * contain it.
  */
 export async function explainMissing(asked: Asked, error: unknown, id?: string): Promise<unknown> {
   const { definition, input } = asked

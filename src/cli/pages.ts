@@ -35,8 +35,8 @@ export async function printPages(task: Task): Promise<void> {
     definition.name === 'token list' && isEverything
       ? walkPages(task, { size: CURSOR_PAGE }, context.signal, 'token list-after')
       : walkPages(task, { ...input, size }, context.signal)
-  // This process opens the vault with the role of a server. Therefore other programs can use the vault in the meantime, for
-  // example the program that reads this output.
+  // For formats that are printed page by page, this process opens the vault with the role of a server. Therefore
+  // other programs can use the vault in the meantime, for example the program that reads this output.
   if (STREAMED.includes(format)) await task.withOpenVault(() => task.print(itemsOf(pages)), 'server')
   else await task.print(await task.withOpenVault(() => collectPages(pages, format)))
 }
@@ -110,8 +110,8 @@ async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Prom
 export type IsMasked = (token: TokenView) => boolean
 
 /**
- * Returns a function that says whether the data of a token is masked. Undefined if no data is masked. If the caller may
- * not read its own rules, all data counts as masked.
+ * Returns a function that says whether the data of a token is masked. Returns undefined if the caller sees all data
+ * unmasked. If the caller may not read its own rules, all data counts as masked.
  */
 export async function findMasked({ ask, key, options }: Task): Promise<IsMasked | undefined> {
   if (key === undefined) return options.reveal === true ? undefined : () => true

@@ -266,7 +266,7 @@ async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: S
     place.done = place.at + 1
   }
   const work = async () => {
-    // From here on, the error of an interrupt says how many tasks are done.
+    // After this call, the error of an interrupt says how many tasks are done.
     context.handlesSignals()
     place.isBegun = true
     for (const task of tasks) {

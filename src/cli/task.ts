@@ -120,7 +120,7 @@ export class Run {
        */
       ask: async (asked = input, operation = name, repeatKey?: string): Promise<unknown> => {
         const mayFallBack = operation === name && mayRunOffline(definition)
-        // An offline operation may run before there is a vault.
+        // An offline operation may run before a vault exists.
         if (mayFallBack && definition.kind === 'offline') return askOffline(asked)
         const idempotencyKey = operation === name ? (options.idempotencyKey as string) : repeatKey
         const as = key === undefined ? await this.#asOwner() : { key }

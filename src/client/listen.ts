@@ -7,7 +7,7 @@ import { omitUndefined } from '../domain/omit-undefined.js'
 import { pauseAfter } from '../domain/webhook/events.js'
 import { CofferError } from '../errors.js'
 
-/** A server answers a request for events after this time, even if there are none. */
+/** A server answers a request for events after at most this time, even if no event has occurred. */
 const LONG_POLL_MS = 20_000
 /** The pause between two requests for events, ms, if a request must not wait for events. */
 const ASKED_EVERY_MS = 1000
@@ -65,7 +65,7 @@ export interface ListenOptions {
    * during a wait.
    */
   longestWaitMs?(): number
-  /** Sends an event to its receiver. Undefined: each event counts as delivered. */
+  /** Sends an event to its receiver. If `send` is undefined, each event counts as delivered. */
   send?: ((event: ListenedEvent) => Promise<ListenedAnswer>) | undefined
   opened?(listening: Listening): unknown
   delivered(outcome: Outcome): unknown

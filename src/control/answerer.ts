@@ -32,11 +32,11 @@ export type VaultServiceOptions = Omit<
 
 export interface VaultAnswererOptions {
   control: ControlState
-  /** Absent if no request can reach the control plane. */
+  /** The control key. `key` is absent if no request can reach the control plane. */
   key?: string | undefined
   /**
-   * Whether other machines may use the control plane. This is allowed only if the control key was chosen for
-   * this purpose. Default: false.
+   * Whether other machines may use the control plane. Other machines may use the control plane only if the control
+   * key was chosen for this purpose. Default: false.
    */
   isKeyForOthers?: boolean | undefined
   dashboard?: Dashboard | undefined

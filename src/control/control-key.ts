@@ -19,8 +19,8 @@ export interface ControlKeyOptions {
   prefix: string
   key: string
   /**
-   * Whether other machines may use the key. Other machines send the control key in a header that only this
-   * key uses.
+   * Whether other machines may use the key. Other machines send the control key in a header that is used for nothing
+   * but the control key.
    */
   isForOthers: boolean
   /** ms of a monotonic clock. */

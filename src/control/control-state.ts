@@ -277,8 +277,8 @@ export class ControlState implements ControlPlane {
   }
 
   /**
-   * Confirms the new time, so that the jump of the clock delays no purge. Then purges expired records and sends
-   * deliveries that are due.
+   * Confirms the new time, so that the jump of the clock delays no purge. After that, purges expired records and
+   * sends deliveries that are due.
    */
   async #doDue(): Promise<ClockState> {
     await this.app.store.write(async (writer) => writer.storeTime({ isTrusted: true }))

@@ -1,4 +1,7 @@
-/** Answers the requests that the code of runs sends to the server that runs it. These requests need no socket. */
+/**
+ * Answers the requests that the code of runs sends to the server that runs it. Requests of code to its own server
+ * need no socket.
+ */
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, usage } from '../errors.js'
 import { LOCAL_LIMITS, type ResponseLimits } from '../framework/limits.js'

@@ -1,4 +1,7 @@
-/** The fault rules of the page, without the values of headers and bodies that they match. These values may be keys or data. */
+/**
+ * The fault rules of the page, without the values of headers and bodies that they match. The values of headers and
+ * bodies in a fault rule may be keys or data.
+ */
 import { canonicalJson, isObject } from '../domain/json/json.js'
 import { conflict } from '../errors.js'
 import type { OperationInput } from '../framework/context.js'

@@ -18,7 +18,7 @@ const MAX_STEPS = 200
 export type SessionList = Awaited<ReturnType<typeof listSessions>>
 export type SessionSummary = SessionList['data'][number]
 
-/** Returns the newest sessions, newest first. Nothing is logged. */
+/** Returns the newest sessions, newest first. The audit log does not record this read. */
 export function listSessions({ control: { app, lock }, tenant }: Place) {
   return lock.shared(async () => {
     const { number } = await app.tenant(tenant)
@@ -51,7 +51,8 @@ export interface SessionStep extends Partial<Pick<LogRecord, 'actor_id' | 'actor
 export type SessionDetail = Awaited<ReturnType<typeof readSession>>
 
 /**
- * Returns the steps of a session, oldest first, and the state of its challenge. Nothing is logged.
+ * Returns the steps of a session, oldest first, and the state of its challenge. The audit log does not record this
+ * read.
  * @throws CofferError `not_found`
  */
 export function readSession({ control: { app, lock }, tenant }: Place, id: string) {

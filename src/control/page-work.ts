@@ -28,10 +28,10 @@ import { hideInPath, hideValues, MANAGEMENT, type Performed, UNDONE } from './pa
 import type { Place } from './place.js'
 
 /**
- * The operations that the page may perform. Their answers contain no key, no setting of the vault, and no data of
- * a token or intent that its mask does not show. If an answer contains output of code, the data in the output is
- * redacted. This list prevents
- * accidents, not intent: a signed-in person may act as any application, and can let it change a mask.
+ * The operations that the page may perform. The answers of these operations contain no key, no setting of the vault,
+ * and no data that the mask of a token or intent hides. If an answer contains output of code, the data in the output
+ * is redacted. This list prevents accidents, but no attack by a signed-in person, who may act as any application and
+ * change a mask with the rights of the application.
  */
 const PERFORMED: Performed = {
   ...MANAGEMENT,
@@ -85,7 +85,7 @@ function hideOutput({ console: _, stack: __, detail: ___, errors: ____, ...run }
   return run
 }
 
-/** The permissions that have an effect here. */
+/** Returns the permissions that have an effect in Coffer. */
 function listPermissions(): Permission[] {
   const types = ['private', 'public', 'management'] as const
   const held = new Set(types.flatMap((type) => permissionsOf(type, { withEffect: true })))

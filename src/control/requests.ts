@@ -15,8 +15,8 @@ const MAX_NOT_EMULATED = 1000
 const MAX_SEGMENTS = 8
 const MAX_BODY_LENGTH = 16_384
 /**
- * The value of one of these properties is shown if it matches the pattern. Any other value is redacted, because the
- * caller may have put data there by mistake.
+ * The value of one of these properties is shown if it matches the pattern. A value that does not match is redacted,
+ * because the caller may have put data into the property by mistake.
  */
 const SHOWN: Readonly<Record<string, RegExp>> = {
   id: /./s,
@@ -102,7 +102,8 @@ function templateOf(path: string, known: string): string {
 
 /**
  * Keeps the properties in `known`. Keeps the values of these properties only if a value names something, such as an
- * id. Other JSON is replaced by its shape, which has only property names in `names`.
+ * id. JSON whose values are not kept is replaced by its shape, which contains only property names that are in
+ * `names`.
  */
 export function redactBody(
   text: string,

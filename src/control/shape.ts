@@ -11,7 +11,10 @@ const DATA_NAMES = [
   ...['routing_number', 'account_number', 'name', 'email', 'phone', 'address'],
 ]
 
-/** Returns the property names that the operations declare. Other names in a body could be data. */
+/**
+ * Returns the property names that the operations declare. A property name in a body that no operation declares could
+ * be data.
+ */
 export function listNames(operations: Iterable<RegisteredOperation>): ReadonlySet<string> {
   const names = new Set(DATA_NAMES)
   for (const { input, output } of operations) for (const schema of [input, output]) addNames(schema, names)

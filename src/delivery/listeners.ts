@@ -1,6 +1,6 @@
 /**
- * Listeners wait here for the events of their webhooks. The queue gives each webhook a name that is unique in
- * the vault.
+ * This class lets listeners wait for the events of their webhooks. The queue gives each webhook a name that is unique
+ * in the vault.
  */
 
 interface Known {

@@ -52,8 +52,8 @@ export class LogSink implements LogSinkPort {
   }
 
   /**
-   * Sends records until `signal` is aborted. Then sends the newest records for at most {@link LAST_MS}, and
-   * resolves.
+   * Sends records until `signal` is aborted. After the abort, sends the newest records for at most {@link LAST_MS},
+   * and resolves.
    */
   async run(signal: AbortSignal): Promise<void> {
     const { wait, sender } = this.#options

@@ -546,8 +546,9 @@ export class DeliveryQueue implements DeliveryPort {
   }
 
   /**
-   * Starts a timer that attempts the record when it is due. A command starts no timer, so a later {@link resume} of a server
-   * attempts the record. This also applies to a record that is due in more than {@link LONGEST_TIMER_MS}.
+   * Starts a timer that attempts the record when it is due. A command starts no timer, so a later {@link resume} of a
+   * server attempts the record. A record that is due in more than {@link LONGEST_TIMER_MS} gets no timer either, so a
+   * later {@link resume} attempts this record too.
    */
   #schedule(waiting: WaitingRecord, record: Queued, now: number): void {
     const dueMs = Date.parse(record.due_at ?? '') - now

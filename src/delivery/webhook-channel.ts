@@ -161,7 +161,10 @@ export class WebhookChannel implements Channel<'delivery'> {
     }
   }
 
-  /** A request that Coffer refuses to send, because of its address, is no attempt. Therefore the delivery does not change. */
+  /**
+   * A request that Coffer refuses to send, because of its address, is no attempt. Therefore a refused request does
+   * not change the delivery.
+   */
   #refused(hook: Hook, webhook: WebhookRecord, failure: string, now: number): Outcome<'delivery'> {
     const notice = this.#noticeOfRefusal(hook, webhook, failure)
     return {

@@ -48,7 +48,7 @@ export function readDate(text: string, options: DateOptions, now: Date): Reading
   return { value, isEmpty: value === '', isComplete: isValid, isValid, fault }
 }
 
-/** Undefined if the text is not `MM/YY` with a month of the calendar. */
+/** Returns undefined if the text is not `MM/YY` with a month from 01 to 12. */
 export function parseDate(text: string): MonthAndYear | undefined {
   const [, month, year] = /^(0[1-9]|1[0-2])\/(\d\d)$/.exec(text) ?? []
   return month === undefined ? undefined : { month: Number(month), year: CENTURY + Number(year) }

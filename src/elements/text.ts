@@ -57,7 +57,7 @@ function applyTransform(text: string, transform: RegExp | readonly [RegExp, stri
   return text.replaceAll(new RegExp(pattern.source, `${withoutState(pattern)}g`), replacement)
 }
 
-/** A pattern with the flag `g` or `y` begins where its last match ended, so its position is reset first. */
+/** A pattern with the flag `g` or `y` continues after its last match, so the text is tested without these flags. */
 function matches(pattern: RegExp, text: string): boolean {
   return new RegExp(pattern.source, withoutState(pattern)).test(text)
 }

@@ -72,8 +72,8 @@ export class ByteBudget {
   }
 
   /**
-   * Returns undefined if the work may begin now. Otherwise returns a promise that resolves in a later
-   * iteration.
+   * Returns undefined if the work may begin now. If the work must wait, returns a promise that resolves in a later
+   * iteration of the event loop.
    */
   take(units = 1): Promise<void> | undefined {
     if (this.#waiting.length === 0 && this.#unitsLeft > 0 && !this.#hasAccepted) {

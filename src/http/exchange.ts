@@ -149,7 +149,10 @@ function wantsPlainJson(accept: string | undefined): boolean {
 /** A header value without line breaks, because a line break would begin another header. */
 const VALUE = /^[\t\x20-\x7e]*$/
 
-/** The status line and the headers. Undefined if a value contains a line break, which would begin another header. */
+/**
+ * The status line and the headers. Returns undefined if a value contains a line break, because a line break would
+ * begin another header.
+ */
 export function formatHead(status: number, headers: HttpResponse['headers']): string | undefined {
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (const name in headers) {

@@ -26,7 +26,7 @@ export interface ForkOptions {
  * match at that time.
  */
 export type Control<Fork, Key extends string | undefined = string | undefined> = Controls & {
-  /** The key for `/_coffer/` on the server. Undefined if requests cannot reach the control plane. */
+  /** The key for `/_coffer/` on the server. The key is undefined if requests cannot reach the control plane. */
   readonly key: Key
   /**
    * Creates a fork: a tenant with the data that the vault began with, and with its own keys, log, clock and faults. Each parallel

@@ -259,8 +259,8 @@ const MOVES: Record<string, [down: number, right: number]> = {
 }
 
 /**
- * The matrix on the screen. Its cells are links, and there may be thousands of them. Therefore Tab reaches only one
- * of the links, and arrow keys move between the links.
+ * The matrix on the screen. The cells of the matrix are links, and a matrix may have thousands of cells. Therefore
+ * Tab reaches only one of the links, and arrow keys move between the links.
  */
 function Grid({ of }: { of: Matrix }) {
   const box = useRef<HTMLDivElement>(null)

@@ -74,7 +74,7 @@ const KEPT_PLACE = 'coffer-page-place'
 const readPlace = (): Place => JSON.parse(sessionStorage.getItem(KEPT_PLACE) ?? '{}') as Place
 
 interface Known {
-  /** Newest first. Undefined until the first answer. */
+  /** Newest first. The list is undefined until the first answer of the server. */
   requests?: Seen[]
   news?: News
   facts?: Facts

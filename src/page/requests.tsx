@@ -184,8 +184,8 @@ function Filters({ requests }: { requests: readonly Seen[] }) {
 }
 
 /**
- * Announces new requests to screen readers, at most every five seconds. Requests that were there when the page was loaded are
- * not new.
+ * Announces new requests to screen readers, at most every five seconds. Requests that existed when the page was
+ * loaded do not count as new.
  */
 function NewRequests({ count }: { count: number }) {
   const [told, setTold] = useState({ count, text: '' })

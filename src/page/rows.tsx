@@ -149,8 +149,8 @@ export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
 }
 
 /**
- * Fills the space of rows that are not drawn. Its cell has no `colspan`: a narrow window hides columns, but with `colspan` a
- * hidden column would still take up width.
+ * Fills the space of rows that are not drawn. The cell of the spacer has no `colspan`: a narrow window hides columns,
+ * but with `colspan` a hidden column would still take up width.
  */
 function Spacer({ height }: { height: number }) {
   if (height <= 0) return null

@@ -177,8 +177,8 @@ function RuleForm({ type, who, draft, rows, change, set, nextKey }: RuleFormProp
 }
 
 /**
- * The messages at a path and below it, in one text. A message begins with its own path only if this path is below the
- * given path.
+ * Returns the messages at `path` and below `path`. A name in the result is the rest of the path of its messages after
+ * `path`.
  */
 function errorsAt(errors: Errors, path: string): Errors {
   const entries = Object.entries(errors).filter(

@@ -20,7 +20,7 @@ export interface Hint {
    * replace this value.
    */
   isKept?: boolean
-  /** Whether a text that looks like JSON is a text too. */
+  /** Whether the value of the field is always a text, even if the text looks like JSON. */
   isText?: boolean
   /** The number of lines of the field. */
   rows?: number

@@ -55,7 +55,10 @@ export function Tenant() {
   )
 }
 
-/** The fields come from the schema of the operation, so an attribute that is added to it appears here. */
+/**
+ * The fields come from the schema of the operation, so a new attribute of the schema gets a field without a change of
+ * this screen.
+ */
 function Settings({ of }: { of: object }) {
   const { ask } = useLive()
   const { read, draw } = useSchemaFields({ operation: 'tenant update', of, hints: HINTS })

@@ -73,7 +73,7 @@ export function EditToken({ of: token }: { of: Token }) {
     ...{ of, hints, isPatch: true },
   })
   const save = async (_: unknown, data: FormData) => {
-    // If tokens are deduplicated, the answer is the other token that has the data.
+    // If tokens are deduplicated and another token has the data already, the answer is this other token.
     const found = await ask('token update', { ...read(data), id })
     if (found.id !== id) refuse({ data: [`is the data of the token ${found.id}, so nothing was changed`] })
   }

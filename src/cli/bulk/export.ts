@@ -35,7 +35,7 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   const target = await openExportTarget(context, path)
   const { put } = target
   const progress = createProgress(terminal, { label: 'Exporting tokens' }, clock)
-  // From here on, an interrupt ends the export between two pages and removes a new file.
+  // After this call, an interrupt ends the export between two pages and removes the new file.
   context.handlesSignals()
   let count = 0
   try {

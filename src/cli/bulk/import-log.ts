@@ -106,7 +106,7 @@ const closeAfter = (file: FileHandle, lock?: { release(): void }) => async (erro
   throw error
 }
 
-/** Reads which run the file belongs to. Undefined for a new file. @throws CofferError `usage` */
+/** Reads which run the file belongs to. Returns undefined for a new file. @throws CofferError `usage` */
 async function readRun(file: FileHandle, path: string, about: string) {
   const stat = await file.stat()
   if (!stat.isFile()) throw usage(`--resume: ${path} is not a file.`)

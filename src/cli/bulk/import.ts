@@ -38,7 +38,7 @@ export async function importRows(task: Task): Promise<void> {
   const about = settings.isResumable ? await describeRun(task, settings) : undefined
   const notice = (text: string) => void printWarning(context.terminal, text)
   const log = await openImportLog(settings.path, about, { pid: context.pid, notice })
-  // From here on, an interrupt ends the run between two batches.
+  // After this call, an interrupt ends the import between two batches.
   context.handlesSignals()
   context.signal.addEventListener('abort', () => void task.notice('Stopping…'), { once: true })
   const work = new ImportRun(task, settings, log)

@@ -11,7 +11,10 @@ export interface ResumedRows {
   path: string
   /** For each result, in order: the number of its line in the source. NaN for a line that is not a result. */
   lines: readonly number[]
-  /** The number of rows in finished batches. If the end of the file was lost, there are fewer results than rows. */
+  /**
+   * The number of rows in finished batches. If the end of the `--resume` file was lost, the file has fewer results
+   * than the finished batches have rows.
+   */
   finished: number
 }
 

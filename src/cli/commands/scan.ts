@@ -1,4 +1,7 @@
-/** `coffer scan` looks for values of tokens in files and pipes. Its output never contains a value. */
+/**
+ * `coffer scan` looks for values of tokens in files and pipes. The output of `coffer scan` never contains a value of
+ * a token.
+ */
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { LONGEST_VALUE, SHORTEST_VALUE, ValueFinder } from '../../domain/text/value-finder.js'

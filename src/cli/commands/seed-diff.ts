@@ -35,8 +35,8 @@ export const diffSeed: TerminalCommand['run'] = async (context, [path = '-'], op
     const url = requireUrl(context)
     const pulled = await pullTenant(context, url, await readKey(context, url, options))
     await reportGaps(context.terminal, pulled)
-    // The answers of a server leave out defaults that an export contains. Therefore the pulled seed is applied to a vault in
-    // memory and exported, like the given seed.
+    // The answers of a server leave out defaults that an export contains. Therefore the seed that was read from the
+    // server is applied to a vault in memory and exported, like the given seed.
     const actual = await exportOf(context, pulled.seed as Contents, true)
     for (const list of [expected, actual]) withoutKeys(list)
     const { seed: contents } = pulled

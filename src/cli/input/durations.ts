@@ -4,8 +4,8 @@ import type { Schema } from '../../framework/schema.js'
 import { toFlag } from './flags.js'
 
 /**
- * If an error is about a date, adds that its flag also takes a duration. A body takes only dates. Other errors are
- * unchanged.
+ * If an error is about a date, adds that its flag also takes a duration. A body takes only dates. An error that is
+ * not about a date is returned unchanged.
  */
 export function explainDurations(error: unknown, { input }: Pick<AnyOperation, 'input'>): unknown {
   if (!(error instanceof CofferError) || error.errors === undefined) return error

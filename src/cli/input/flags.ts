@@ -126,7 +126,7 @@ function readShortForms(name: string, texts: readonly string[], items: Schema): 
 function requirePossible(name: string, { closed, suggestions = [] }: Schema, text: string): void {
   if (closed === undefined) return
   const values = closed === 'list' ? text.split(',').map((value) => value.trim()) : [text]
-  // An empty value is skipped here, because the validation reports it.
+  // An empty value is skipped here, because the later validation reports empty values.
   const wrong = values.find((value) => value !== '' && !suggestions.includes(value))
   if (wrong === undefined) return
   const shown = truncate(display(wrong), MAX_SHOWN)

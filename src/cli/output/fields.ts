@@ -15,8 +15,9 @@ export function itemsOf(result: unknown): readonly unknown[] {
 }
 
 /**
- * Returns the value at a path, if there is one. If a value on the path is an array, continues in each of its members and returns
- * the found values. If keys contain dots, the longest matching key is used.
+ * Returns the value at a path, or undefined if the path leads to no value. If a value on the path is an array,
+ * continues in each of its members and returns the found values. If keys contain dots, the longest matching key is
+ * used.
  */
 export function readField(value: unknown, path: string): unknown {
   if (Array.isArray(value)) {

@@ -130,7 +130,10 @@ async function printMarked({ stderr, colour }: Terminal, mark: 'warning:' | 'err
   await write(stderr, `${paint[mark](mark)}${shown.slice(mark.length)}\n`)
 }
 
-/** Wraps text, and indents all lines except the first. Therefore a file name or code cannot imitate a message of Coffer. */
+/**
+ * Wraps text, and indents all lines except the first. Because of the indent, a file name or code in the text cannot
+ * imitate a message of Coffer.
+ */
 function indentRest(text: string, columns: number, width: number): string {
   const [first = '', ...rest] = text.split('\n')
   const lines = rest.map((line) =>

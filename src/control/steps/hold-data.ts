@@ -14,8 +14,8 @@ export function holdData({ refuseStale }: Pick<Refusal, 'refuseStale'>): VaultSt
       const { generation } = app
       const response = await next(exchange)
       if (app.generation === generation) return response
-      // A request prevents a reset, but not the deletion of a fork. Therefore this code runs only if the fork
-      // was deleted during the request.
+      // A request prevents a reset, but not the deletion of a fork. Therefore the response is refused here only if
+      // the fork was deleted during the request.
       await closeStream(response)
       return refuseStale(exchange)
     })

@@ -19,7 +19,9 @@ const MAX_AHEAD = 64
 export class Connection {
   readonly #socket: Socket
   readonly #service: Service
-  /** The first request is in progress, the others wait. */
+  /**
+   * The requests without a complete answer, in order. The first request is in progress, and the later requests wait.
+   */
   readonly #requests: ServedRequest[] = []
   #refusal: string | undefined
   /** Whether invalid bytes have arrived. Bytes after invalid bytes are not parsed. */

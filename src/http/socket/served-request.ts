@@ -1,4 +1,4 @@
-/** One request on a socket. Its response is not sent faster than the client reads it. */
+/** One request on a socket. The response to the request is not sent faster than the client reads the response. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CofferError } from '../../errors.js'
 import type { Answerer } from '../answerer.js'

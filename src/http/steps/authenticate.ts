@@ -41,8 +41,8 @@ export function createAuthenticator({
   }
 
   /**
-   * Code of a run can send a request with a key that is not the key of the run. Therefore the caller is also
-   * marked as code of the run here.
+   * Code of a run can send a request with a key that is not the key of the run. Therefore a caller with another key
+   * is also marked as code of the run.
    */
   const byHeader = async ({ request, ofRun }: Exchange, allowsCached: boolean): Promise<Caller> => {
     const found = await authenticate(host, requireKey(request), { allowsCached })

@@ -6,8 +6,8 @@ const SHOWN_BEFORE = 60
 const SHOWN_AFTER = 40
 
 /**
- * Returns the line of a place in the code, with a caret below the column of this place. Undefined if the file does
- * not have this line.
+ * Returns the line of a place in the code, with a caret below the column of this place. Returns undefined if the file
+ * does not have the line of the place.
  */
 export function excerptOf({ path, lines }: Source, { line, column }: Place): string | undefined {
   const text = lines[line - 1]

@@ -16,8 +16,8 @@ export interface Opened {
   samples: Record<string, SampleApplication>
   place: string
   /**
-   * The flags that a command needs to use this vault. Absent for a vault in memory, because other processes cannot use
-   * it.
+   * The flags that a command needs to use this vault. A vault in memory has no such flags, because other processes
+   * cannot use the vault.
    */
   flags?: readonly string[]
   /** API keys that the user chose with `--test-keys`. Keys that the user chose are never printed. */

@@ -46,8 +46,8 @@ export async function openDemoVault(context: CommandContext) {
 }
 
 /**
- * Creates the vault in a temporary directory, and renames the directory when it is complete. Therefore a killed start leaves
- * no broken vault.
+ * Creates the vault in a temporary directory, and renames the directory when it is complete. If the program is killed
+ * before the rename, the demo has no incomplete vault.
  */
 async function createDemoVault(directory: string, place: VaultLocation): Promise<void> {
   const staging = await mkdtemp(`${directory}.new-`)

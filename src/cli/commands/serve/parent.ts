@@ -35,8 +35,8 @@ function requireParent({ parentPid }: Started): number {
 }
 
 /**
- * Aborted when standard input ends. Undefined if standard input is no pipe or socket, because other inputs never end,
- * or have ended already.
+ * Aborted when standard input ends. Returns undefined if standard input is no pipe or socket, because any other input
+ * never ends, or has ended already.
  */
 function signalOfInput({ input, terminal: { stdin } }: Started): AbortSignal | undefined {
   if (stdin.isTTY || !(stdin instanceof Socket)) return undefined

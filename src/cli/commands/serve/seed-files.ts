@@ -51,8 +51,8 @@ export async function readSeed(
 }
 
 /**
- * Returns the names of seeds in the order in which they are read. Returns one name more than the limit if
- * there are too many.
+ * Returns the names of seeds in the order in which they are read. If a directory has more seeds than the limit,
+ * returns one name more than the limit, so that the caller sees the excess.
  */
 export function chooseSeeds(names: readonly string[]): string[] {
   // Names that begin with a dot are skipped. Directories in a volume of Kubernetes have these names.

@@ -84,7 +84,7 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   }
 }
 
-/** The first process asks for secrets and announces the server. Its worker processes answer requests. */
+/** The first process asks for secrets and announces the server. The worker processes answer the requests. */
 async function serveShared(given: CommandContext, options: ServeOptions): Promise<void> {
   const { isWorker, joinWorkers, leaveWorkers, requireShared, runWorkers } = await import('./workers.js')
   requireShared(given, options)

@@ -1,4 +1,4 @@
-/** The paths of the script of the card fields. This module is loaded with each server. */
+/** The paths of the script of the card fields. Every server loads this module. */
 
 const OWN = '/elements/client/index.js'
 

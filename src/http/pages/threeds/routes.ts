@@ -1,4 +1,7 @@
-/** The paths of the pages of 3-D Secure. This module is loaded with each server. The pages are loaded when they are used. */
+/**
+ * The paths of the pages of 3-D Secure. Every server loads this module, but loads the pages only when a request needs
+ * a page.
+ */
 import {
   ANSWER_PATH,
   CHALLENGE_FRAME_PATH,
