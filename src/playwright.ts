@@ -125,7 +125,7 @@ async function fulfillScript(route: PageRoute, script: string): Promise<void> {
 async function passOn(route: PageRoute, base: string, prefix: string): Promise<void> {
   const request = route.request()
   const { pathname, search } = new URL(request.url())
-  // Playwright sets the header for the new address.
+  // The header `host` is left out, because Playwright sets it for the new address.
   const { host: _, ...headers } = request.headers()
   const url = base + pathname.slice(prefix.length) + search
   const answer = await route.fetch({ url, headers, maxRedirects: 0 }).catch((error: Error) => error)

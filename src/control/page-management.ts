@@ -116,7 +116,10 @@ const FORWARDED = /^(\/proxy\/).+$/s
 /** A segment that is probably data, such as the number of a card, and no id. */
 const DIGITS = /(?<=\/)[\d -]{9,}(?=\/|$)/g
 
-/** Callers may put data into the path of a request. The destination of a proxy decides what the rest of the path means. */
+/**
+ * Hides data in the path of a request, because callers may put data into a path. The destination of a proxy decides
+ * what the rest of the path means.
+ */
 export function hideInPath<T extends { path: string }>(request: T): T {
   const path = request.path
     .replace(FORWARDED, '$1…')

@@ -42,7 +42,7 @@ function summarize(session: ThreeDsSessionRecord) {
   return { id, type, ...omitUndefined({ device }), brands, created_at, state: stateOf(session) }
 }
 
-/** A step without `trace_id` is in no log record: the clock or a setting did it. */
+/** A step without `trace_id` has no log record, because the clock or a setting caused the step. */
 export interface SessionStep extends Partial<Pick<LogRecord, 'actor_id' | 'actor_type' | 'trace_id'>> {
   name: StepName
   at: string

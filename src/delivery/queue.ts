@@ -103,10 +103,13 @@ class LaneState {
   readonly due: string[] = []
   readonly known = new Set<string>()
   batches: string[] = []
-  /** The store may have batches that `batches` lacks. */
+  /** Whether the store may have batches of the lane that the list `batches` lacks. */
   isBehind = false
   isTaking = false
-  /** While records are taken out of batches, the number of places (of `atOnce`) that these records will need. */
+  /**
+   * The number of places that are reserved for records which the queue is taking out of batches. The lane has
+   * `atOnce` places.
+   */
   reserved = 0
   /** The queue takes no batch until `resume` or a timer wakes the lane, or until an outcome opens the lane. */
   isHeld = false

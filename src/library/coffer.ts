@@ -32,7 +32,7 @@ export interface Tenant {
   owner_id: string
 }
 
-/** The caller is the owner of the vault. With `key`, the caller is an application. */
+/** Without `key`, the caller is the owner of the vault. With `key`, the caller is an application. */
 export interface AskOptions {
   /** The name or id of the owner's tenant. Default: the first tenant. */
   tenant?: string

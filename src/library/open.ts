@@ -108,7 +108,7 @@ async function open(
   const absolute = modulesDirectory === undefined ? undefined : resolve(modulesDirectory)
   app.configureReactors(omitUndefined({ allowNet, modulesDirectory: absolute, prefix: options.prefix }))
   app.attachServer(withoutServer(app, { control, ...options }))
-  // Starts due deliveries only now, because they need the options, which say to which hosts requests may be sent.
+  // Due deliveries start only now, because the options say to which hosts deliveries may be sent.
   await app.deliveries.resume({ notice: () => undefined, fault: () => undefined })
   return new Coffer({ control, controlKey, keys, options }, await app.tenant())
 }

@@ -91,8 +91,8 @@ export function Form({ send, children, ...rest }: FormProps) {
 }
 
 /**
- * What a field says about itself: the attributes of its control, and the text below it. `help` explains the field.
- * Below `help` are the messages about the field in the last answer of the server, and `error`, a message of the page
+ * Returns the attributes of the control of a field, and the text below the control. `help` explains the field. Below
+ * `help` are the messages about the field in the last answer of the server, and `error`, a message of the page
  * itself.
  */
 export function useNotes(name: string | undefined, help?: ComponentChildren, error?: string) {

@@ -45,7 +45,10 @@ const State = ({ of }: { of: string }) =>
 const isHidden = (transforms: readonly Transform[] = []) =>
   transforms.some(({ options }) => options?.value !== undefined || options?.token !== undefined)
 
-/** The transforms as a person edits them. Hidden values are not edited, because the form would store their descriptions. */
+/**
+ * Returns the transforms for the form, or undefined if the server has hidden values in them, because the form would
+ * store the descriptions of the hidden values.
+ */
 const shownOf = (transforms: readonly Transform[] = []) =>
   transforms.length === 0 || isHidden(transforms) ? undefined : transforms
 

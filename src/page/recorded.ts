@@ -56,8 +56,9 @@ const MAX_ITEMS = 1000
 const COUNTS = ['page', 'size', 'number', 'count']
 
 /**
- * Returns body and query of a request that gets the same status. Data is not recorded: if a value was refused, a made-up value of
- * its length and type replaces it, and otherwise sample data. `replaced`: the dotted names of these values.
+ * Returns body and query of a request that gets the same status. Data is not recorded. A made-up value of the same
+ * length and type replaces each refused value, and sample data replaces the other values. `replaced`: the dotted
+ * names of the values that were not recorded.
  */
 export function reproduce({ status, request, answer, query = [] }: Failed, example: unknown) {
   const { errors = {} } = (typeof answer === 'object' && answer !== null ? answer : {}) as { errors?: object }

@@ -67,7 +67,7 @@ const splitLines: Split = (text, isLast) => {
   return lines.map((line) => ({ row: line.trim() === '' ? undefined : line, size: line.length + 1 }))
 }
 
-/** A string, which may be incomplete, a separator, or other characters. */
+/** Matches one piece of JSON: a string that may be incomplete, a separator, or a run of other characters. */
 const JSON_TOKEN = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|[[\]{},]|[^\s",[\]{}]+/g
 
 /** Splits the members of one JSON array. An incomplete member is read again when there is more text. */

@@ -146,7 +146,7 @@ export async function examine(context: CommandContext): Promise<void> {
   const failed = findings.filter(({ state }) => state === 'wrong')
   if (failed.length === 0) return
   throw new CofferError('check_failed', `Checks that failed: ${failed.length} of ${findings.length}.`, {
-    // A table may cut these texts, so they are in the error too.
+    // A table may cut the results of the checks, so the error contains these results too.
     errors: Object.fromEntries(
       failed.map(({ check, found, advice = '' }) => [check, [`${found} ${advice}`.trim()]]),
     ),

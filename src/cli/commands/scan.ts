@@ -23,8 +23,8 @@ const PAGE = 100
 const PIECE = 256 * 1024
 const MAX_FINDINGS = 10_000
 /**
- * The bytes of the longest value in its longest encoding (`%5C%75%30…`). Pieces overlap by this much, so that no value
- * is missed.
+ * The bytes of the longest value in its longest encoding (`%5C%75%30…`). Pieces overlap by this number of bytes, so
+ * that no value is missed.
  */
 const OVERLAP = 18 * LONGEST_VALUE
 

@@ -15,7 +15,7 @@ const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  * error.
  */
 const REFUSED: readonly string[] = ['forbidden', 'unauthenticated', 'not_found']
-/** A shorter text counts as a name, not as the beginning of an id. */
+/** A text with fewer characters counts as a name, not as the beginning of an id. */
 const MIN_BEGINNING = 4
 /** Limits of a message about ambiguous names or ignored properties: its lines, and the columns of each line. */
 const MAX_TOLD = 10

@@ -96,8 +96,8 @@ export function measureWidth(text: string): number {
 }
 
 /**
- * Characters of East Asian Width W and F (Unicode Annex 11) and emoji take two columns. A flag consists of two
- * characters that take one column each.
+ * Characters of East Asian Width W and F (Unicode Annex 11) and emoji take two columns. The emoji of a flag consists
+ * of two characters that take one column each.
  */
 function widthOf(character: string): number {
   // Combining marks, and Hangul vowels and final consonants, take no column.

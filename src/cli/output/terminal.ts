@@ -10,7 +10,10 @@ export type OutputStream = Writable & {
   readonly columns?: number | undefined
 }
 
-/** Node creates each stream when it is first used. Standard input takes 4 ms, so use it only if it is needed. */
+/**
+ * Node creates each stream when it is first used. Creating the stream of standard input takes 4 ms, so use `stdin`
+ * only if it is needed.
+ */
 export interface Streams {
   readonly stdin: InputStream
   readonly stdout: OutputStream

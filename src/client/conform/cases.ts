@@ -1,6 +1,6 @@
 /**
- * The cases of `fixtures/operations`: sequences of operations with their expected answers. A case does not depend on an
- * interface. `fixtures/operations/README.md` describes the properties.
+ * The cases of `fixtures/operations`: sequences of operations with their expected answers. A case does not depend on
+ * an interface. `fixtures/operations/README.md` describes the properties of a case.
  */
 
 /**

@@ -150,7 +150,7 @@ async function listNames(context: CommandContext, before: readonly string[], nou
   }
   const env = await applyProfile(flags, context.env)
   const config = { ...readConfig(flags, env) }
-  // A passphrase command may ask a person, and a descriptor can be read only once.
+  // A completion needs no passphrase command, which may ask a person, and no descriptor, which can be read only once.
   for (const name of ['passphraseFd', 'passphraseCommand', 'storePasswordFd'] as const) delete config[name]
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
   const quiet: CommandContext = { ...context, env, config, terminal }

@@ -249,7 +249,8 @@ async function serveOpened(
   })
   if (options.vault === 'demo' && hasDashboard && tls === undefined) {
     const { sendDemoRequests } = await import('./demo-requests.js')
-    // The demo works without these requests, and a server that is stopped does not answer them.
+    // The start does not wait for these requests, because the demo works without them. After a stop, their failure is
+    // not reported, because a stopped server answers no requests.
     void sendDemoRequests({ app, url, prefix, samples, signal }).catch((error: unknown) => {
       if (!signal.aborted) report(error, 'demo')
     })
