@@ -9,7 +9,7 @@ import { createHome, type Home, testVault } from './home.js'
 
 const TAKES_FILE = /<(?:file|directory)>/
 /** Flags and variables that accept `-` for standard input. */
-const READ = ['--file', '--seed', '--tls-cert', '--tls-key', '--ca']
+const READ = ['--file', '--from', '--seed', '--tls-cert', '--tls-key', '--ca']
 
 /** Lists the commands of every noun, each with its words. */
 function listLeaves(command: Command, words: readonly string[]): [words: readonly string[], Command][] {

@@ -13,7 +13,7 @@ t.test(
     const openOutbox = async (url: string) => {
       await page.goto(url)
       await page.getByRole('link', { name: /^Outbox/ }).click()
-      await page.getByRole('link', { name: 'ada@example.com' }).click()
+      await page.getByRole('link', { name: /^ada@example.com/ }).click()
       await page.getByRole('link', { name: 'Open the link' }).waitFor()
     }
     await openOutbox(server.announcement.page_url!)

@@ -70,6 +70,7 @@ const APPLICATIONS = {
   revealing: { rules: [ruleOf('reveal')] },
   intents: { permissions: ['token-intent:create', 'token-intent:read', 'token-intent:delete'] },
   threeds: { permissions: ['3ds:session:create', '3ds:session:read', '3ds:session:authenticate'] },
+  documents: { permissions: ['documents:create', 'documents:read', 'documents:delete'] },
 } as const
 
 function ruleOf(transform: string) {
@@ -84,6 +85,7 @@ type Role = keyof typeof APPLICATIONS | 'manager'
 /** A management key cannot use tokens, and a key that uses tokens cannot manage other records. */
 function roleOf({ operation, reveal }: Pick<Step, 'operation' | 'reveal'>): Role {
   if (operation.startsWith('intent ')) return 'intents'
+  if (operation.startsWith('document ')) return 'documents'
   if (operation.startsWith('3ds ')) return 'threeds'
   const isData = /^(?:token|session) /.test(operation) || operation === 'reactor react'
   if (!isData) return 'manager'
@@ -322,7 +324,8 @@ class CaseRun {
 
   /** Resolves to false if the record may still exist. */
   async #deleteOne(records: OwnRecords, { delete: operation, id, isData }: OwnRecord): Promise<boolean> {
-    const role = operation === 'intent delete' ? 'intents' : isData ? CREATOR : 'manager'
+    const isOfOwnRole = /^(?:intent|document) /.test(operation)
+    const role = isOfOwnRole ? roleOf({ operation }) : isData ? CREATOR : 'manager'
     const key = this.#keys.get(role)
     if (key === undefined) return false
     try {
