@@ -36,10 +36,10 @@ t.teardown(() => rmSync(place, { recursive: true, force: true }))
 const PLATFORM = `${process.platform}-${process.arch}`
 const COMPILER = join(root, `node_modules/@typescript/typescript-${PLATFORM}/lib/tsc`)
 /**
- * All files together have 13.6 MB, including the packages that Coffer needs. The limit allows for some growth of the
+ * All files together have 13.9 MB, including the packages that Coffer needs. The limit allows for some growth of the
  * package.
  */
-const MAX_INSTALLED_BYTES = 13 * 1024 * 1024
+const MAX_INSTALLED_BYTES = 13.5 * 1024 * 1024
 /** Matches messages of npm about its own configuration. */
 const ABOUT_NPM = /^npm (warn (Unknown|using|config)|notice)/
 
