@@ -105,7 +105,7 @@ async function startSized(): Promise<Contender[]> {
   return started
 }
 
-/** Returns the server. If it has a key that sees masked data, the function also returns the server with this key. */
+/** Returns the server. If the server has a key that gets only masked data, also returns the server with this key. */
 function addMasked(contender: Contender): Contender[] {
   const { kind, ready } = contender
   const masked = kind === 'coffer' ? 'masked' : kind === 'sqlcipher' ? 'sqlcipherMasked' : undefined

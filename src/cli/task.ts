@@ -206,8 +206,8 @@ export class Run {
   }
 
   /**
-   * Keeps the vault open while `work` runs, then purges expired tokens. With the role of a server, other processes can
-   * use the vault too.
+   * Keeps the vault open while `work` runs, then purges expired tokens. If `role` is that of a server, other processes
+   * can use the vault while it is open.
    */
   readonly #withOpenVault = async <T>(work: (vault: Vault) => Promise<T>, role?: Role): Promise<T> => {
     if (this.#opened !== undefined) return work(this.#opened)

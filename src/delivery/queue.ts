@@ -183,7 +183,7 @@ export class DeliveryQueue implements DeliveryPort {
     if (this.#listener !== undefined) this.#add(waiting)
     else {
       // The event of a read operation may not be synced to the disk yet, and a search does not find unsynced records.
-      // Therefore the queue adds the batch of the event by its id.
+      // Therefore the queue does not search for the batch with this event, but adds the batch by the id of the batch.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }

@@ -280,8 +280,8 @@ export function toJsonSchema(schema: Schema): JsonSchema {
 export function readText(schema: Schema, text: string): unknown {
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type !== 'integer' && schema.type !== 'number') return text
-  // Only page numbers have a schema without a maximum. If a page number is too large to be exact, it becomes the
-  // largest number. The page with the largest number is after the end of every list.
+  // Only page numbers have a schema without a maximum. A page number that is too large to be exact may become a similar
+  // number, because no list has that many pages. Both pages are empty.
   if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text

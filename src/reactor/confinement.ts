@@ -69,8 +69,8 @@ export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolea
   // The user `nobody` cannot read the owner's bundles.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
-  // If the kernel does not list children, the guest behind a wrapper cannot be found. The host could not measure the
-  // memory of a guest that it cannot find.
+  // The host measures the memory of the guest. If the kernel does not list children, the host cannot find a guest that is
+  // a child of its wrapper.
   const listsChildren = existsSync('/proc/thread-self/children')
   return all.filter(
     (words) => (forRoot || !words.includes(NOBODY)) && (listsChildren || !words.includes('--fork')),

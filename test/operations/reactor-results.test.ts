@@ -148,7 +148,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   wait,
 )
 
-/** A run whose start was acknowledged, as the test knows it. */
+/** What the test knows about a run whose start was acknowledged. */
 interface Known {
   at: number
   ended?: { status: number; body: unknown }

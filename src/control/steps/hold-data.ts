@@ -7,8 +7,8 @@ import type { Refusal } from './refuse.js'
 export function holdData({ refuseStale }: Pick<Refusal, 'refuseStale'>): VaultStep {
   return (exchange, next) => {
     const { app, lock } = exchange.control
-    // The health check does not wait. If the health check waited, one slow client would delay a reset, and the reset
-    // would delay the health check.
+    // The health check does not acquire the lock. Otherwise one slow client would delay a reset, and the reset would delay
+    // the health check.
     if (app.control === undefined || exchange.path === HEALTH_PATH) return next(exchange)
     return lock.shared(async () => {
       const { generation } = app

@@ -23,7 +23,8 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
   application: ({ type, name }) => listFields({ type, name: name.toLowerCase() }),
   api_key: ({ application_id: application }) => listFields({ application }),
   association: ({ parent_id: parent, child_id: child }) => listFields({ parent, child }),
-  // `created` finds the newest activity record about the creation of a token of this type.
+  // `created` is the type of a created token. A search for a type finds the newest activity record about the creation of a
+  // token of this type.
   activity: ({ month, created }) => listFields({ month, created }),
   merchant: ({ name }) => listFields({ name }),
   member: ({ user_id: user, role }) => listFields({ user, role }),

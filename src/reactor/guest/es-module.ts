@@ -73,7 +73,9 @@ function rewriteImport(code: string, node: Any): string {
     : `const ${whole} = ${required}, ${pattern} = ${whole}`
 }
 
-/** A name that is exported beside a default export has no effect, so only its `export` is dropped. */
+/**
+ * If a module has a default export, its named exports are not used: the declaration stays, without the word `export`.
+ */
 function rewriteNamed(code: string, node: Any, hasDefault: boolean): string {
   const { declaration, source } = node
   if (source) return `Object.assign(exports, ${requireOf(code, node)})`

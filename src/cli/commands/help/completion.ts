@@ -150,7 +150,8 @@ async function listNames(context: CommandContext, before: readonly string[], nou
   }
   const env = await applyProfile(flags, context.env)
   const config = { ...readConfig(flags, env) }
-  // A completion needs no passphrase command, which may ask a person, and no descriptor, which can be read only once.
+  // A completion works without these settings. A passphrase command could ask the person, and the content of a descriptor
+  // can be read only once.
   for (const name of ['passphraseFd', 'passphraseCommand', 'storePasswordFd'] as const) delete config[name]
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
   const quiet: CommandContext = { ...context, env, config, terminal }
