@@ -206,7 +206,7 @@ export class Run {
   }
 
   /**
-   * Keeps the vault open while `work` runs, then purges expired tokens. If `role` is that of a server, other processes
+   * Keeps the vault open while `work` runs, then purges expired tokens. If `role` is a server's role, other processes
    * can use the vault while it is open.
    */
   readonly #withOpenVault = async <T>(work: (vault: Vault) => Promise<T>, role?: Role): Promise<T> => {

@@ -9,7 +9,7 @@ import type { App } from '../vault/app.js'
 import { isLocal } from './dashboard.js'
 
 /**
- * The number of wrong keys that one address may send in the period. After so many wrong keys, the address has to
+ * The number of wrong keys that one address may send in the period. After this number of wrong keys, the address has to
  * wait, and its requests are refused without comparing their keys.
  */
 export const WRONG_KEYS: Rate = { count: 10, periodMs: 60_000 }

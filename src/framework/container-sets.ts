@@ -41,7 +41,7 @@ const MAX_RELEASED = 10_000
 const DUE = 500
 /**
  * A shared store marks an unused set, and removes it after this time. A process that read a set before it was marked
- * can still commit a token with this set. Such a commit ends before the set is removed, because PostgreSQL ends
+ * can still commit a token with this set. This commit ends before the set is removed, because PostgreSQL ends
  * statements after 30 s.
  */
 const UNUSED_MS = 2 * 60_000

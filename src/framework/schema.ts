@@ -35,7 +35,7 @@ interface Annotations {
    */
   columns?: readonly string[]
   examples?: readonly unknown[]
-  /** For an output: a secret that is shown once. Stored answers do not contain such a secret. */
+  /** For an output: a secret that is shown once. Stored answers do not contain this secret. */
   isShownOnce?: true
   /**
    * For an output: returns what no-reveal mode shows instead of `value`. If the function returns undefined, the

@@ -10,7 +10,7 @@ import { Check, type Choices, Choose, Field, TextArea, useNotes, wordsOf } from 
 import { useOperation } from './reference.js'
 import { describeName, type FormKind, formKindOf, readField, type Schema, textOf } from './schema-text.js'
 
-/** What a screen adds to the schema of a property. */
+/** Hints that a screen adds to the schema of a property. */
 export interface Hint {
   label?: string
   help?: ComponentChildren

@@ -221,7 +221,7 @@ export interface EngineWriter extends EngineReader {
 }
 
 /**
- * Units of work are serializable. A unit of work sees the changes of all units whose promises resolved before this unit
+ * Units of work are serializable. A unit of work sees the changes of the units whose promises resolved before this unit
  * was requested. If two units of work collide, an engine discards one attempt and calls `work` again. Therefore the
  * calls of the writer must be the only effects of `work`.
  */

@@ -221,7 +221,7 @@ function stateOf(holder: LockHolder, identity: ProcessIdentity): 'alive' | 'dead
   const isHere = isOfSameBoot(holder, identity)
   if (!isHere && holder.host !== identity.host) return 'unknown'
   if (!isHere && holder.boot !== identity.boot) return 'dead'
-  // The holder is in another container of this machine, perhaps with our host name. The process number of such a holder
+  // The holder is in another container of this machine, perhaps with our host name. The process number of this holder
   // belongs to another PID namespace, so it cannot be looked up here.
   if (holder.boot !== identity.boot) return 'unknown'
   return identity.startOf(holder.pid) === holder.started ? 'alive' : 'dead'

@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 // biome-ignore lint/suspicious/noExplicitAny: a client is inspected without its types.
 export type Client = any
 
-/** Returns the names of all properties of an object, including getters and methods of its classes. */
+/** Returns the name of each property of an object, including getters and methods of its classes. */
 function membersOf(object: object): string[] {
   const names = new Set<string>()
   for (let at = object; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at))

@@ -1,4 +1,4 @@
-/** What axe-core does not see of the dashboard: announcements, titles, forced colours, widths between phone and desk, long lists. */
+/** The parts of the dashboard's accessibility that axe-core does not check: announcements, titles, forced colours, widths between phone and desk, long lists. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type { Seed } from '../../src/index.js'

@@ -123,7 +123,7 @@ t.test(
 
     await signIn(server, page)
     const seen: string[] = []
-    /** What is in the page, also the values that a person has not typed into fields. */
+    /** Returns the content of the page, and also the values that a person has not typed into fields. */
     const look = async () => {
       seen.push(await page.locator('html').innerHTML())
       seen.push(

@@ -86,7 +86,7 @@ export async function startMailServer(settings: MailServerSettings = {}) {
   return {
     port: (server.server.address() as AddressInfo).port,
     received,
-    /** The passwords of all login attempts. */
+    /** The password of each login attempt. */
     passwords,
     /** Returns the number of connections so far. */
     connections: () => connections,

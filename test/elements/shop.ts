@@ -184,7 +184,7 @@ export interface Visit {
   tab: Page
   /** The hosts other than localhost that the page requested although no route of the test answers for them. */
   strangers: string[]
-  /** The addresses of all requests of the page. */
+  /** The address of each request of the page. */
   asked: string[]
   /** The lines that the page has written to its console. */
   printed: string[]

@@ -24,7 +24,7 @@ import { digest, engineKeys, testHeader } from './powers.js'
 
 t.setTimeout(500_000)
 
-/** The texts of all rows of a vault, by the name of the row. A log record has the name `log <number>`. */
+/** The text of each row of a vault, by the name of the row. A log record has the name `log <number>`. */
 type Contents = Map<string, string>
 
 interface Act {
@@ -311,7 +311,7 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
       else act.expect(held)
     } catch (error) {
       refused++
-      // An act may need a row that an earlier act failed to store. Such an act fails with an error of the test's own
+      // An act may need a row that an earlier act failed to store. This act fails with an error of the test's own
       // function, and not with an error of the disk.
       const isOurs = error instanceof TypeError || (error as { code?: string }).code === 'internal'
       if (!isOurs) t.match(error, { code: 'storage_failed' }, title)

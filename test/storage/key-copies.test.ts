@@ -40,7 +40,7 @@ async function optionsFor(files: FakeFiles, role: 'command' | 'server' = 'comman
     : { ...options, header: await readHeader(files, '/vault') }
 }
 
-/** Returns the distinct texts of all readable rows that contain keys. */
+/** Returns the distinct texts of the readable rows that contain keys. */
 function readKeys(files: FakeFiles, options = diskOptions(files)): string[] {
   const findings: Finding[] = []
   const vault = new DamagedVault(options, findings)

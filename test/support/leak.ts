@@ -113,7 +113,7 @@ function toUrlSafe(text: string): string {
 }
 
 /**
- * Reads every file below a directory, and the targets of links. The first haystack is the list of all names. For a
+ * Reads every file below a directory, and the targets of links. The first haystack is the list of the names. For a
  * socket, only the name is searched.
  */
 export async function readTree(directory: string): Promise<Haystack[]> {

@@ -86,7 +86,7 @@ function createForm(format: string, fields: readonly string[] | undefined, isMas
 }
 
 /**
- * Whether the token has no mask although its type has a default mask. An import of such a token must not add the
+ * Whether the token has no mask although its type has a default mask. An import of this token must not add the
  * default mask.
  */
 function hasNoMask({ type, mask }: TokenView): boolean {

@@ -17,7 +17,7 @@ interface Printing {
   readonly name: string
   readonly prints: Prints
   /**
-   * Whether the command only reads. The output of such a command may be lost, because the command can be repeated.
+   * Whether the command only reads. The output of this command may be lost, because the command can be repeated.
    */
   readonly isReading: boolean
   /** Whether the result has a secret that no other command shows. */

@@ -15,6 +15,7 @@ const TOKEN: Kind = { delete: 'token delete', isData: true }
 
 const KINDS: Readonly<Record<string, Kind>> = {
   'app create': { delete: 'app delete', isData: false },
+  'document create': { delete: 'document delete', isData: false },
   'formula create': { delete: 'formula delete', isData: false },
   'intent create': { delete: 'intent delete', isData: true },
   'key create': { delete: 'key delete', isData: false },

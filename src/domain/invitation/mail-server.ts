@@ -75,7 +75,7 @@ export function checkEmail(text: string): void {
 
 /**
  * Returns a form of the address for comparisons: two addresses count as equal if their forms are equal. The form
- * ignores case. RFC 5321 allows servers to distinguish the case of the local part, but no server in use does so.
+ * ignores case. RFC 5321 allows servers to distinguish the case of the local part, but no server in use distinguishes it.
  */
 export function normalizeEmail(email: string): string {
   return email.toLowerCase()

@@ -6,7 +6,7 @@ export interface MerchantRecord extends TenantEntity {
   details?: MerchantDetails
 }
 
-/** What card networks want to know of a merchant. Coffer stores these texts and checks only their lengths. */
+/** The facts about a merchant that card networks ask for. Coffer stores these texts and checks only their lengths. */
 export interface MerchantDetails {
   merchant?: Texts<(typeof MERCHANT_TEXTS)[number]> & {
     registration?: Texts<(typeof REGISTRATION_TEXTS)[number]>

@@ -73,7 +73,7 @@ export interface ContainerSetRecord {
   unused_since?: number
 }
 
-/** What a wallet says about a payload. */
+/** The facts that a wallet gives about a payload. */
 export interface TspDetails {
   tsp: 'Google'
   auth_method: 'PAN_ONLY' | 'CRYPTOGRAM_3DS'

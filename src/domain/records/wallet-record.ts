@@ -59,7 +59,7 @@ export interface WalletCertificateRecord extends TenantEntity {
   payment_processor_certificate_fingerprint?: string
 }
 
-/** The domains of the tenant that are registered for Apple Pay. A tenant has at most one such record. */
+/** The domains of the tenant that are registered for Apple Pay. A tenant has at most one record of this kind. */
 export interface WalletDomainsRecord {
   id: 'apple'
   domains: string[]

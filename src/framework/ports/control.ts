@@ -98,7 +98,7 @@ export type Fork = Infer<typeof forkOutput>
 
 /**
  * @throws CofferError `not_found` for an unknown name or id. A vault that is not in memory has no state, clock or
- * forks, so calls about state, clock or forks throw `not_found` for such a vault.
+ * forks, so calls about state, clock or forks throw `not_found` for this vault.
  */
 export interface ControlPlane {
   reset(): Promise<void>

@@ -57,7 +57,7 @@ export interface OpenVault {
    */
   admitChosenKey(key: string): void
   /**
-   * Checks that this vault may have a proxy that needs no API key and has a chosen key. Such a proxy is protected only
+   * Checks that this vault may have a proxy that needs no API key and has a chosen key. A proxy with this key is protected only
    * by its own key, and other people may know a chosen key.
    * @throws CofferError `unprocessable` if the vault is on disk or exposed
    */

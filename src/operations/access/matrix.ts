@@ -1,5 +1,5 @@
 /**
- * What callers see of the example tokens of containers. The decisions and the shown values come from the code that answers
+ * Shows the example tokens of containers as callers see them. The decisions and the shown values come from the code that answers
  * requests: the caller of the application decides about the access, and `viewToken` shows the token.
  */
 import { decideContainer } from '../../domain/access/access.js'

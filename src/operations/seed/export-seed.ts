@@ -70,7 +70,7 @@ export const exportSeed = query({
       associations: await read('association', 'associations'),
       reactors: await read('reactor', 'reactors'),
       proxies: await read('proxy', 'proxies'),
-      // A webhook with a listener is not exported, because such a webhook is deleted when its listener ends.
+      // A webhook with a listener is not exported, because this webhook is deleted when its listener ends.
       webhooks: (await readInOrder(context, 'webhook'))
         .filter(({ listener }) => listener === undefined)
         .map((record) => show(record, 'webhooks')),

@@ -321,7 +321,7 @@ function visibleData(record: TokenRecord, transform: Transform): unknown {
 
 const { card, bank } = tokenOutput.properties
 
-/** What a wallet says about a payload. */
+/** The facts that a wallet gives about a payload. */
 export const tspDetails = object({
   tsp: text,
   auth_method: text,

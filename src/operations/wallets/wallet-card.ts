@@ -1,4 +1,4 @@
-/** The parts that the cards of all wallets have in common. */
+/** The common parts of cards of Google Pay and Apple Pay. */
 
 import type { Transform } from '../../domain/access/permissions.js'
 import { formatDate, parseExpiry } from '../../domain/dates.js'

@@ -133,7 +133,7 @@ function explainModule(code: string): SourceError | undefined {
   return first && new SourceError(first.message, first, others)
 }
 
-/** The `await` expressions outside of all functions. */
+/** The `await` expressions that are in no function. */
 function findOuterAwaits(program: Program): Node[] {
   const found: Node[] = []
   const see = (node: Node) => {

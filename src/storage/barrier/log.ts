@@ -18,7 +18,7 @@ export class Log {
   readonly #isListed: boolean
   readonly #chains: readonly LogChain[]
 
-  /** `listed`: the tenant's list of chains, if the tenant has such a list. Each listed chain must exist. */
+  /** `listed`: the tenant's list of chains, if the tenant has this list. Each listed chain must exist. */
   constructor(context: LogContext, listed: readonly number[] | undefined) {
     this.#context = context
     this.#isListed = listed !== undefined

@@ -78,7 +78,7 @@ export class Memtable {
   /** Whether rows in older memtables or tables must be overwritten soon. */
   isErasing = false
   /**
-   * Whether a removal has taken a row out of this memtable. After such a removal, the log still contains the removed
+   * Whether a removal has taken a row out of this memtable. After this removal, the log still contains the removed
    * row, which must be overwritten immediately.
    */
   hasRemoved = false

@@ -101,7 +101,7 @@ export class Unit implements port.EngineWriter {
     const { sealer } = this.#shared.logs
     const opened = await Promise.all(rows.map((row) => sealer.openPending(this, row, row.sealed)))
     const found = opened.flatMap<port.LogEntry | undefined>((entries) => entries ?? [undefined])
-    // Merges the entries of all servers by time. The entries of each server are already in order. `sort` puts undefined at the
+    // Merges the entries of the servers by time. The entries of each server are already in order. `sort` puts undefined at the
     // end.
     return found.sort((one, other) => one!.time - other!.time)
   }

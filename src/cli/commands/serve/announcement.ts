@@ -16,7 +16,7 @@ export interface Opened {
   samples: Record<string, SampleApplication>
   place: string
   /**
-   * The flags that a command needs to use this vault. A vault in memory has no such flags, because other processes
+   * The flags that a command needs to use this vault. A vault in memory has no flags of this kind, because other processes
    * cannot use the vault.
    */
   flags?: readonly string[]
