@@ -103,8 +103,8 @@ class Load {
       return { status: response.statusCode, json: text === '' ? undefined : JSON.parse(text) }
     } catch (error) {
       if ((error as { code?: string }).code === 'ECONNREFUSED') return 'refused'
-      // A request that starts after the signal may use an idle connection that the server is closing. A failure of such
-      // a request is no error of the server.
+      // A request that starts after the signal may use an idle connection that the server is closing. A failure of this
+      // request is no error of the server.
       return sentAt > this.signalledAt ? 'late' : 'dropped'
     }
   }

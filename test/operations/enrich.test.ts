@@ -114,7 +114,7 @@ t.test('the details of a card are looked up when its number is stored', async (t
 })
 
 t.test(
-  'the details for the first digits of a number are those that all published cards with these digits share',
+  'the details for the first digits of a number are the details that all published cards with these digits share',
   async (t) => {
     const { ask } = await open(t, true)
     t.strictSame(await ask('enrich card', { bin: '424242' }), {

@@ -148,7 +148,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   wait,
 )
 
-/** What the test knows about a run whose start was acknowledged. */
+/** The facts that the test knows about a run whose start was acknowledged. */
 interface Known {
   at: number
   ended?: { status: number; body: unknown }

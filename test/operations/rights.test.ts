@@ -143,7 +143,7 @@ t.test('the permissions in the runtime of a reactor can be removed during a run'
 })
 
 t.test(
-  'code with a configurable image has the permissions of its runtime, and not those of the application',
+  'code with a configurable image has the permissions of its runtime, and not the permissions of the application',
   async (t) => {
     const runtime = { image: 'node24', permissions: ['token:read', 'token:search'] }
     const { vault, invoker, bound, reactor } = await cast(t, { runtime })

@@ -283,7 +283,7 @@ const STREAMS = [
 
 /**
  * Declarations that the expressions of {@link STREAMS} use. The tests compare errors by class, because the error texts
- * of the facades differ from those of Node.
+ * of the facades differ from the texts of Node.
  */
 const STREAM_TOOLS = `
   const all = async (stream) => { const chunks = []; for await (const chunk of stream) chunks.push(chunk); return chunks }

@@ -20,7 +20,7 @@ import { checkRights, permissionList, readRights, ruleList } from '../applicatio
 const SESSION_MINUTES = 3
 const LONGEST_HOURS = 24
 /**
- * The maximum number of live sessions that one application has created. The same number is the limit for the live
+ * The maximum number of live sessions that one application has created. This number is also the limit for the live
  * sessions that one application has authorized.
  */
 export const MAX_LIVE_SESSIONS = 10_000
