@@ -89,13 +89,13 @@ export const VAULT_SETTINGS = {
   },
   'wallets.google': {
     description:
-      'What an encrypted payload of Google Pay becomes: refuse (an error), simulate (a made-up card with a cryptogram) or pan_only (a token intent of a made-up card)',
+      'The result for an encrypted payload of Google Pay: refuse (an error), simulate (a made-up card with a cryptogram) or pan_only (a token intent of a made-up card)',
     default: 'refuse',
     read: choice('refuse', 'simulate', 'pan_only'),
   },
   'wallets.apple': {
     description:
-      'What an encrypted payload of Apple Pay becomes: dpan (a made-up card of a device), mpan (a made-up card of a merchant) or refuse (an error)',
+      'The result for an encrypted payload of Apple Pay: dpan (a made-up card of a device), mpan (a made-up card of a merchant) or refuse (an error)',
     default: 'dpan',
     read: choice('dpan', 'mpan', 'refuse'),
   },

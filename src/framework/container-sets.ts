@@ -125,8 +125,8 @@ export class ContainerSets {
   }
 
   /**
-   * Removes all sets without tokens, including sets that this process never released: a crash or an earlier version can
-   * leave such sets.
+   * Removes all sets without tokens. A crash or an earlier version can leave sets that this process never released. These
+   * sets are removed too.
    */
   async examineAll(isOver: () => boolean = () => false): Promise<void> {
     const tenants = await readAll(this.#store, 'tenant', 0)

@@ -1,6 +1,6 @@
 /**
- * The mails of invitations and webhooks. Each text that a user has chosen is escaped. In the headers of a mail, the
- * only such text is the address.
+ * The mails of invitations and webhooks. Each text that a user has chosen is escaped. The headers of a mail contain only
+ * one text that a user has chosen: the address.
  */
 import { formatDate, MONTHS } from '../dates.js'
 import { encodeHtml } from '../text/html.js'

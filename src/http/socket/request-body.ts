@@ -77,7 +77,7 @@ export class RequestBody {
   }
 
   /**
-   * Yields the body in pieces. While nobody takes a piece, nothing more is read from the connection.
+   * Yields the body in pieces. While the caller asks for no piece, at most the buffer of the message is filled from the connection.
    * @throws CofferError `too_large`, and the errors of `read`
    */
   async *stream(limitBytes: number): AsyncGenerator<Uint8Array> {

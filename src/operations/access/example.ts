@@ -65,7 +65,7 @@ export async function readSamples(context: Context, containers: readonly string[
 }
 
 /**
- * Returns a function that makes the example tokens of one answer. The masks of all example tokens share one budget of
+ * Returns a function that makes the example tokens of one answer. The masks of these tokens share one budget of
  * work.
  */
 export function createExamples({ expressions, turns }: Pick<Session, 'expressions' | 'turns'>) {

@@ -1,6 +1,6 @@
 /**
  * Shows what applications see. Only the owner of the vault may use these operations, because the answers list the
- * rules of all applications.
+ * rules of each application.
  */
 import type { Grants } from '../../domain/access/access.js'
 import { APPLICATION_TYPES, isExpired } from '../../domain/access/application.js'
@@ -50,7 +50,7 @@ const cellOutput = object({
   ),
   by: {
     ...enumOf(...DECIDERS),
-    description: 'What decides: a rule, the permissions, nothing, or the expiry.',
+    description: 'The source of the decision: a rule, the permissions, nothing, or the expiry.',
   },
   'rule?': { ...count, description: 'The priority of the rule that decides.' },
   'description?': text,
