@@ -1,6 +1,6 @@
 import { describeSeen, SEEN_WORDS } from '../../domain/access/cell-text.js'
+import { MAX_APPLICATIONS } from '../../domain/access/matrix-limits.js'
 import { arrayOf, count, date, enumOf, object, text } from '../../framework/output.js'
-import { MAX_APPLICATIONS } from '../../operations/access/matrix.js'
 import type { ResultOf } from '../../operations/all.js'
 import { countOf, display, formatCount, measureWidth, truncate } from '../output/display.js'
 import { printResult } from '../output/output.js'

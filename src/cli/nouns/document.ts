@@ -1,6 +1,5 @@
 import { CofferError, interrupted, usage } from '../../errors.js'
 import type { Content } from '../../framework/content.js'
-import { openExportTarget } from '../bulk/export-target.js'
 import type { CommandContext, Options } from '../context.js'
 import { listFlags, readFlag } from '../input/flags.js'
 import { readTexts } from '../input/gather.js'
@@ -36,6 +35,8 @@ async function readOwnFlags({ registry, input }: CommandContext, options: Option
 const writeData: Hooks = {
   run: async ({ context, input, options, ask, withOpenVault, notice }) => {
     const path = String(options.to ?? '-')
+    // Every command loads this file, so it does not import the writer of files.
+    const { openExportTarget } = await import('../bulk/export-target.js')
     const target = await openExportTarget(context, path)
     context.handlesSignals()
     let count = 0

@@ -9,9 +9,6 @@ import { applicationCaller } from '../../framework/caller/authenticate.js'
 import { viewToken } from '../token/token-attributes.js'
 import type { ExampleContainer } from './example.js'
 
-/** The maximum number of applications in one answer. */
-export const MAX_APPLICATIONS = 100
-
 export const SEES = ['plain', 'masked', 'redacted', 'none'] as const
 export type Sees = (typeof SEES)[number]
 export const DECIDERS = ['rule', 'permissions', 'nothing', 'expiry'] as const

@@ -5,6 +5,7 @@
 import type { Grants } from '../../domain/access/access.js'
 import { APPLICATION_TYPES, isExpired } from '../../domain/access/application.js'
 import { isContainerPath } from '../../domain/access/container.js'
+import { MAX_APPLICATIONS } from '../../domain/access/matrix-limits.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ApplicationRecord } from '../../domain/records/records.js'
@@ -23,7 +24,7 @@ import {
   ruleList,
 } from '../application/application-record.js'
 import { createExamples, type ExampleContainer, MASKS, readSamples, type Sample } from './example.js'
-import { chooseContainers, DECIDERS, decideRow, expiredRow, MAX_APPLICATIONS, SEES } from './matrix.js'
+import { chooseContainers, DECIDERS, decideRow, expiredRow, SEES } from './matrix.js'
 
 /** The permissions that decide who gets data of a token. */
 const PERMISSIONS_TO_SEE = ['token:read', 'token:use', 'reactor:invoke', 'proxy:invoke'] as const
