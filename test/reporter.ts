@@ -105,6 +105,13 @@ function describe(path: readonly string[], data: Failed): string {
   const { error } = data.details
   const place = data.line === undefined ? '' : ` (line ${data.line})`
   const { message, stack = '' } = (error.cause instanceof Error ? error.cause : error) as Error
-  const text = stack.includes(message) ? stack : `${message}\n${stack}`
+  const text = stack.includes(message) ? stack : `${message}${describeExit(error)}\n${stack}`
   return `${[...path.slice(0, data.nesting), data.name].join(' > ')}${place}\n${text}`
+}
+
+/** Only the failure of a whole file has an exit code or a signal: its process ended, and no test says why. */
+function describeExit(error: Error): string {
+  const { exitCode, signal } = error as { exitCode?: number; signal?: string | null }
+  if (signal) return `: the process ended by ${signal}`
+  return exitCode === undefined ? '' : `: the process ended with exit code ${exitCode}`
 }
