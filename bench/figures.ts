@@ -6,7 +6,7 @@ import type { ChildProcess } from 'node:child_process'
 
 export interface Contender {
   name: string
-  /** Does the work of the contender once. Returns the cost of the work in any unit. A lower cost is better. */
+  /** Does the work of the contender once. Returns the cost of the work. All contenders use the same unit, and a lower cost is better. */
   measure(): Promise<number> | number
 }
 

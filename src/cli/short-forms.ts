@@ -12,7 +12,7 @@ interface ShortForm {
   readonly topic: string
   /** Parses a text. `before`: the values of earlier flags. @throws CofferError `usage` */
   parse(text: string, before: readonly unknown[]): unknown[]
-  /** Returns one line. Contract: the value fits its schema. */
+  /** Returns one line. Requires: the value fits its schema. */
   format(value: unknown): string
   /**
    * Completions of the text typed so far. Each completion begins with the text typed so far. In a completion, a tab

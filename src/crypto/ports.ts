@@ -18,7 +18,7 @@ export interface EngineKeys {
   chain: Mac
 }
 
-/** A keyed digest of text (UTF-8) with a fixed key: 16 bytes. Contract: callers do not change the result. */
+/** A keyed digest of text (UTF-8) with a fixed key: 16 bytes. Requires: callers do not change the result. */
 export interface TextMac {
   digest(text: string): Uint8Array
   /**

@@ -16,7 +16,7 @@ export interface Primitives {
    * has 32 bytes.
    */
   seal(plain: Uint8Array, associated: Uint8Array, nonce: Uint8Array, key: Uint8Array): Uint8Array
-  /** Returns undefined if the bytes are not authentic. Contract: `sealed` has at least a nonce and a tag. */
+  /** Returns undefined if the bytes are not authentic. Requires: `sealed` has at least a nonce and a tag. */
   open(sealed: Uint8Array, associated: Uint8Array, key: Uint8Array): Uint8Array | undefined
   /** Keyed BLAKE2b (RFC 7693): `length` and the length of `key` are 16 to 64 bytes. */
   blake2b(length: number, message: Uint8Array, key: Uint8Array): Uint8Array

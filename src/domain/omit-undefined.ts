@@ -6,7 +6,7 @@ export type Lenient<T> = T extends readonly (infer E)[]
     : T
 
 /**
- * Copies the members that are not undefined. Contract: the names come from our code, so no name is
+ * Copies the members that are not undefined. Requires: the names come from our code, so no name is
  * `__proto__`.
  */
 export function omitUndefined<T extends object>(object: T): { [K in keyof T]?: Exclude<T[K], undefined> } {

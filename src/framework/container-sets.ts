@@ -83,7 +83,7 @@ export class ContainerSets {
     if (sets.length <= MAX_CACHED) this.#cached.set(tenant, { counter, sets })
   }
 
-  /** Schedules the removal of those sets that no token has. Contract: the caller calls `release` after its commit. */
+  /** Schedules the removal of those sets that no token has. Requires: the caller calls `release` after its commit. */
   release(tenant: number, ids: readonly string[]): void {
     this.#remember(tenant, ids)
     this.#releasedSince += ids.length
@@ -245,7 +245,7 @@ export class UnitContainerSets {
 
   /**
    * Returns a function that stores the set of a new token. Returns undefined if the set is already stored.
-   * Contract: `prepare` is called before the token's first write, and the function is called together with
+   * Requires: `prepare` is called before the token's first write, and the function is called together with
    * that write.
    * @throws CofferError `validation`
    */

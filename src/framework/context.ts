@@ -161,7 +161,7 @@ export interface Session
   present<T>(item: T): T
   /**
    * Like `inUnit`, but does not check the caller's current rights, because it only records what has already
-   * happened. Contract: `work` returns no data to the caller and makes no decision from the caller's rights.
+   * happened. Requires: `work` returns no data to the caller and makes no decision from the caller's rights.
    */
   record<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**

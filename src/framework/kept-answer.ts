@@ -6,7 +6,7 @@ import type { TokenRecord } from '../domain/records/records.js'
 import { endsCode, withoutCode } from '../domain/token/card-code.js'
 import type { StoreReader } from '../storage/store.js'
 
-/** The cards in an answer whose codes the vault will delete. Contract: `answer` is JSON. */
+/** The cards in an answer whose codes the vault will delete. Requires: `answer` is JSON. */
 export async function findCards(store: StoreReader, tenant: number, answer: unknown): Promise<TokenRecord[]> {
   const cards: TokenRecord[] = []
   for (const id of new Set(listCardIds(answer))) {

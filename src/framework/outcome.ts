@@ -1,6 +1,6 @@
 /**
- * The result of an operation: its answer, an entity that exists already, or an HTTP answer of code or of
- * another server.
+ * The result of an operation. It is the operation's own answer, an entity that exists already, or an HTTP answer that a
+ * reactor or another server has given.
  */
 import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 

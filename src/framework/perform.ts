@@ -163,7 +163,7 @@ export async function performRelay(
 }
 
 /**
- * Runs `definition` as the owner, without an open vault. Contract: {@link mayRunOffline} returned true.
+ * Runs `definition` as the owner, without an open vault. Requires: {@link mayRunOffline} returned true.
  * @throws CofferError `validation`, and the errors of the operation
  */
 export async function performOffline(

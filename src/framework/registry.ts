@@ -37,7 +37,7 @@ export type Registry = Readonly<ReturnType<typeof createRegistry>>
 /**
  * The registry registers each operation only when it is needed, because a command uses only one of many operations.
  * `routed`: the operations with a route, except the operations of the control plane. `controls`: the operations of the
- * control plane. Contract: `test/operations/registry.test.ts` passes.
+ * control plane. Requires: `test/operations/registry.test.ts` passes.
  */
 export function createRegistry(nouns: readonly Noun[]) {
   const definitions = new Map(nouns.flatMap(({ operations }) => operations.map((each) => [each.name, each])))

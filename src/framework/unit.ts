@@ -253,7 +253,7 @@ class UnitContext implements Context {
 }
 
 /**
- * Writes the log records of an operation, and stores its events for webhooks. Contract: this function is called once
+ * Writes the log records of an operation, and stores its events for webhooks. Requires: this function is called once
  * for each operation, in the unit of work of the operation.
  */
 export function writeLog(context: Context, recorded: readonly AuditEntry[], traceId: string) {

@@ -111,7 +111,7 @@ export class ByteLease implements ResponseLimits {
   readonly isStrict = false
   readonly wantsEncoded = true
   readonly #budget: ByteBudget
-  /** The id of the application. Contract: set it before any bytes are counted. */
+  /** The id of the application. Requires: set it before any bytes are counted. */
   holder = ''
   #body = 0
   #response = 0

@@ -46,7 +46,7 @@ export interface ConnectOptions extends VaultSocketOptions {
 
 export type VaultSocketClient = NonNullable<Awaited<ReturnType<typeof connectToVault>>>
 
-/** Listens for commands. Contract: `answer` never throws, because its result reports failures too. */
+/** Listens for commands. Requires: `answer` never throws, because its result reports failures too. */
 export async function serveVaultSocket(
   { files, directory, proof }: VaultSocketOptions,
   answer: (message: unknown) => Promise<unknown>,

@@ -170,7 +170,7 @@ function isThisMachine(address: string): boolean {
   return own.check(address.replace(/%.*$/, ''), isIP(address) === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** Contract: called after the parser has read all bytes that arrived with the headers. */
+/** Requires: called after the parser has read all bytes that arrived with the headers. */
 function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnswer {
   const { statusCode: status = 0, complete, readableLength } = response
   const headers: Record<string, string> = {}

@@ -60,7 +60,7 @@ export class Watchdog {
     this.#thread = thread
   }
 
-  /** Contract: the child is ready. @throws Error if more children are watched than the table has rows */
+  /** Requires: the child is ready. @throws Error if more children are watched than the table has rows */
   watch: StartWatch = ({ pid, wrapperPid }, { timeMs, maxMiB }) => {
     if (pid === undefined || wrapperPid === undefined) throw new Error('The child is not ready')
     const row = this.#freeRows.pop()

@@ -92,7 +92,7 @@ export class Workers {
   }
 
   /**
-   * Returns a child that can run the assignment now, or undefined. Contract: {@link mayUseAnother} is true for the
+   * Returns a child that can run the assignment now, or undefined. Requires: {@link mayUseAnother} is true for the
    * caller.
    */
   choose({ key, holder, version, caller, size }: Assignment): Worker | undefined {

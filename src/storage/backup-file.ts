@@ -110,7 +110,7 @@ export function readBackupHeader(files: Files, path: string): Header {
   }
 }
 
-/** Contract: `keys` were opened with the header of the backup. @throws CofferError `vault_damaged` */
+/** Requires: `keys` were opened with the header of the backup. @throws CofferError `vault_damaged` */
 export function readBackup(files: Files, keys: EngineKeys, path: string): VaultRows {
   const first = readFrames(files, keys, path).next().value!
   const about = JSON.parse(asBuffer(first).toString()) as About

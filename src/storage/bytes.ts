@@ -20,7 +20,7 @@ export function toBase64(bytes: Uint8Array): string {
   return asBuffer(bytes).toString('base64')
 }
 
-/** Contract: `text` was made by {@link toBase64}. */
+/** Requires: `text` was made by {@link toBase64}. */
 export function fromBase64(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, 'base64'))
 }
@@ -38,7 +38,7 @@ export function unpackRows(text: string): Uint32Array {
 }
 
 /**
- * Returns the first index for which `isReached` is true, or `count`. Contract: if `isReached` is true for an index,
+ * Returns the first index for which `isReached` is true, or `count`. Requires: if `isReached` is true for an index,
  * `isReached` is true for all later indexes.
  */
 export function lowerBound(count: number, isReached: (index: number) => boolean): number {

@@ -46,7 +46,7 @@ export interface Row {
   unread?: number
 }
 
-/** The part of a row that depends on the root key. Contract: `sealed` is bound to the row's present `rev`. */
+/** The part of a row that depends on the root key. Requires: `sealed` is bound to the row's present `rev`. */
 export type Resealed = Pick<Row, 'id' | 'keys' | 'sealed'>
 
 export type Where =
@@ -73,7 +73,7 @@ export interface Query extends Page {
 
 /**
  * With `below`: the newest matches with a lower `seq`, newest first. With `above`: the oldest matches with a higher
- * `seq`, oldest first. Contract: at most one of `below` and `above` is given. The cost depends on `size`, and not on
+ * `seq`, oldest first. Requires: at most one of `below` and `above` is given. The cost depends on `size`, and not on
  * the number of matches.
  */
 export interface SeekQuery extends Omit<Query, 'page'> {
@@ -122,7 +122,7 @@ export type SealEntries = (id: Uint8Array, entries: readonly LogEntry[]) => Uint
 /** If the log entry of an answered read is not stored within this time (ms), engines refuse further logged reads. */
 export const MAX_PENDING_MS = 2_000
 
-/** Contract: `reason` is a sentence. */
+/** Requires: `reason` is a sentence. */
 export function logUnavailable(reason: string): CofferError {
   const message = `Reads are refused, because the log records of earlier reads cannot be stored. ${reason}`
   return new CofferError('unavailable', message.trimEnd(), { retryAfterSeconds: 1 })
@@ -229,7 +229,7 @@ export interface Engine {
   read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T>
   /** If `work` throws, nothing changes. */
   write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability?: Durability): Promise<T>
-  /** Contract: the caller calls `attach` once, before any unit of work appends a log entry. */
+  /** Requires: the caller calls `attach` once, before any unit of work appends a log entry. */
   attach(sealer: LogSealer): void
   /**
    * A counter that changes with every committed change of the kind, by any process. Cached rows of the kind are valid

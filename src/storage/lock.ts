@@ -266,7 +266,7 @@ function foreign(path: string): CofferError {
   )
 }
 
-/** Removes private files and claims of dead processes. Contract: the caller has the lock. */
+/** Removes private files and claims of dead processes. Requires: the caller has the lock. */
 function sweep({ files, directory, name = LOCK, identity }: LockOptions): void {
   for (const each of files.list(directory)) {
     if (!each.startsWith(name + PRIVATE) && !each.startsWith(name + CLAIM)) continue

@@ -14,7 +14,7 @@ export class Readiness {
   #checkedAt = Number.NEGATIVE_INFINITY
   #failure: { error: unknown; at: number } | undefined
 
-  /** Contract: `probe` tries a write, and rejects with its error if the write fails. */
+  /** Requires: `probe` tries a write, and rejects with its error if the write fails. */
   constructor(probe: () => Promise<void>) {
     this.#probe = probe
   }

@@ -205,7 +205,7 @@ export interface Store {
 const PAGE_SIZE = 1000
 
 /**
- * Yields the newest record first. If a store is given, each page is read in a separate unit of work. Contract: no
+ * Yields the newest record first. If a store is given, each page is read in a separate unit of work. Requires: no
  * record of this kind changes during the iteration.
  */
 export async function* eachRecord<K extends Kind>(

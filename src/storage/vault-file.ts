@@ -124,7 +124,7 @@ export function prepareDirectory(files: Files, directory: string): void {
 
 /**
  * Begins the creation of a vault. {@link completeVault} ends the creation. Removes the files of an interrupted creation.
- * Contract: the caller has the lock. @throws CofferError like {@link prepareDirectory}
+ * Requires: the caller has the lock. @throws CofferError like {@link prepareDirectory}
  */
 export function beginVault(files: Files, directory: string): void {
   prepareDirectory(files, directory)
@@ -138,7 +138,7 @@ export function beginVault(files: Files, directory: string): void {
 }
 
 /**
- * Writes the header of a new vault. When the header is written, the vault exists. Contract: all other files of the
+ * Writes the header of a new vault. When the header is written, the vault exists. Requires: all other files of the
  * vault are synced.
  */
 export function completeVault(files: Files, directory: string, header: Header): void {
@@ -157,7 +157,7 @@ export function completeVault(files: Files, directory: string, header: Header): 
 }
 
 /**
- * Removes the files of a failed creation. If the removal fails, the next creation removes the files. Contract: the
+ * Removes the files of a failed creation. If the removal fails, the next creation removes the files. Requires: the
  * caller has the lock.
  */
 export function abandonVault(files: Files, directory: string): void {

@@ -100,7 +100,7 @@ export async function seedVault(
   return samples
 }
 
-/** Contract: the seed may have any form, because it is not validated yet. */
+/** Requires: the seed may have any form, because it is not validated yet. */
 function listsApplications(seed: unknown): boolean {
   if (!isObject(seed)) return false
   const { tenants } = seed

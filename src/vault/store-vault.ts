@@ -53,7 +53,7 @@ export function openInStore(effects: Effects, choose: ChooseOpener): Promise<App
   )
 }
 
-/** Contract: `work` closes the engine, which closes the pool. @throws CofferError like {@link openInStore} */
+/** Requires: `work` closes the engine, which closes the pool. @throws CofferError like {@link openInStore} */
 export function usingStore<T>(
   effects: Effects,
   choose: ChooseOpener,

@@ -133,7 +133,7 @@ export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
 }
 
 /**
- * Contract: the result of `work` releases the lock. @throws CofferError `unavailable`, without a wait if a server has the lock
+ * Requires: the result of `work` releases the lock. @throws CofferError `unavailable`, without a wait if a server has the lock
  */
 export async function withLock<T>(
   effects: Effects & { name?: string },

@@ -84,7 +84,7 @@ export class FakeFiles implements Files {
     return all
   }
 
-  /** Sets the bytes of a file without a call of the engine. If `bytes` is undefined, the function removes the file. */
+  /** Sets the bytes of a file directly, not through the engine. If `bytes` is undefined, the function removes the file. */
   plant(path: string, bytes: Buffer | undefined): void {
     const { names, safe } = this.#parent(path)
     const copy = Buffer.from(bytes ?? [])

@@ -34,7 +34,7 @@ class FullFiles extends FakeFiles {
 }
 
 const NO_SPACE = { code: 'storage_failed', message: /no space is left/ }
-/** Matches all files except the write-ahead log, so only the log can grow. */
+/** The files that cannot grow: all except the write-ahead log. */
 const ALL_BUT_LOG = /state\.tmp|segments/
 /**
  * The log seals a row a second time, so the bytes of the row in the log differ from its sealed bytes. Therefore the

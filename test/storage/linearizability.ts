@@ -28,7 +28,7 @@ function apply({ kind, value, outcome }: Operation, token: string | undefined): 
 
 const IMPOSSIBLE = Symbol('impossible')
 
-/** Contract: there is no token before the first operation, and few operations overlap. */
+/** Requires: there is no token before the first operation, and few operations overlap. */
 export function isLinearizable(operations: readonly Operation[]): boolean {
   const all = [...operations].sort((one, other) => one.began - other.began)
   const tried = new Set<string>()

@@ -184,7 +184,7 @@ function parseBody(text: string, source: string, firstLine = 1): OperationInput 
 }
 
 /**
- * Makes an input of each item with `read`. If `read` throws, the error is stored as a fault, and the input is empty.
+ * Calls `read` to turn each item into an input. If `read` throws, the error is stored as a fault, and the input is empty.
  */
 function tryEach<T>(items: readonly T[], read: (item: T) => OperationInput) {
   const faults = new Map<number, CofferError>()

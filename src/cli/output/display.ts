@@ -30,7 +30,7 @@ export function toJson(value: unknown, spaces = 0): string {
 }
 
 /**
- * Escapes the same characters as {@link display}, as `\uXXXX`. Contract: in the given text, these characters occur only
+ * Escapes the same characters as {@link display}, as `\uXXXX`. Requires: in the given text, these characters occur only
  * within double quotes.
  */
 export function escapeInQuotes(text: string): string {

@@ -36,7 +36,7 @@ export function isLinkSecret(text: string): boolean {
   return LINK_SECRET.test(text)
 }
 
-/** Contract: `publicUrl` does not end with a slash. */
+/** Requires: `publicUrl` does not end with a slash. */
 export function formatLink(publicUrl: string, secret: string): string {
   return `${publicUrl}${ACCEPT_PATH}?token=${secret}`
 }

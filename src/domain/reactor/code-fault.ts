@@ -13,7 +13,7 @@ export function describeFault({ line, column, message }: CodeFault): string {
 }
 
 /**
- * Returns the error for code that does not compile. Contract: there is at least one fault. `path`: the path
+ * Returns the error for code that does not compile. Requires: there is at least one fault. `path`: the path
  * of the property with the code.
  */
 export function invalidCode(faults: readonly CodeFault[], path = 'code'): CofferError {

@@ -155,7 +155,7 @@ export function settle(session: Session, now: number): Session {
   return change(session, { ended, endedBy: 'clock' })
 }
 
-/** Whether a challenge waits for a decision. Contract: the session is settled. */
+/** Whether a challenge waits for a decision. Requires: {@link settle} has returned the session. */
 export function isPending(session: Session): session is Challenged {
   return isChallenged(session) && session.authentication.challenge.ended === undefined
 }

@@ -1,4 +1,4 @@
-/** The Luhn checksum (ISO/IEC 7812-1, annex B). Contract: the text has digits only. */
+/** The Luhn checksum (ISO/IEC 7812-1, annex B). Requires: the text has digits only. */
 export function isLuhnValid(digits: string): boolean {
   let sum = 0
   for (let index = 0; index < digits.length; index++) {

@@ -80,7 +80,7 @@ async function readSession(host: Host, hash: string, reader: StoreReader): Promi
 }
 
 /**
- * Returns a function that returns true until a record of one of `kinds` changes. Contract: `watch` is called before the
+ * Returns a function that returns true until a record of one of `kinds` changes. Requires: `watch` is called before the
  * records are read.
  */
 function watch(reader: StoreReader, kinds: readonly Kind[]): (later: StoreReader) => boolean {

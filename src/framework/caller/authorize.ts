@@ -57,7 +57,7 @@ export function requireNoRun({ isOfRun }: Pick<Caller, 'isOfRun'>): void {
 }
 
 /**
- * Returns the caller with the rights that it has in this unit of work. Contract: `caller` was authorized with
+ * Returns the caller with the rights that it has in this unit of work. Requires: `caller` was authorized with
  * its earlier rights.
  * @throws CofferError `unauthenticated`, or `forbidden` if the caller may no longer perform the operation
  */

@@ -159,7 +159,7 @@ export class CallerCache {
     return this.#version === version ? this.#callers.get(this.#nameOf(key)) : undefined
   }
 
-  /** Contract: `caller` was read when the records had this `version`, and the key does not expire. */
+  /** Requires: `caller` was read when the records had this `version`, and the key does not expire. */
   put(key: string, version: number, caller: Caller): void {
     if (this.#version !== version) this.#callers.clear()
     this.#version = version

@@ -53,7 +53,7 @@ export class Background {
         work.characters = characters
       },
       /**
-       * Sets the function that does the work when the queue starts this piece of work. Contract: `fill` is called at
+       * Sets the function that does the work when the queue starts this piece of work. Requires: `fill` is called at
        * most once, and `run` reports its own errors.
        */
       fill: (run: () => Promise<void>) => {

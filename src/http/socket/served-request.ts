@@ -21,7 +21,7 @@ export interface Service extends Pick<AnswererOptions, 'record' | 'reportFault'>
 }
 
 /**
- * The connection of a request. Contract: `end` is called when the request is answered or the client has disconnected.
+ * The connection of a request. Requires: `end` is called when the request is answered or the client has disconnected.
  */
 interface Line {
   readonly isLast: boolean

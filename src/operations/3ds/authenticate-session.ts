@@ -61,7 +61,7 @@ function withMetadata(session: ThreeDsSessionRecord, given: Record<string, strin
 }
 
 /**
- * Contract: the request was checked before.
+ * Requires: the request was checked before.
  * @throws CofferError `validation` if the card of the session does not have the brand in the request
  */
 export function readWishes(

@@ -24,7 +24,7 @@ export async function findTenant(store: StoreReader, id: string): Promise<number
 }
 
 /**
- * Contract: called before the tenant is deleted, because these records are stored under tenant number 0, and
+ * Requires: called before the tenant is deleted, because these records are stored under tenant number 0, and
  * are not deleted with the tenant.
  */
 export async function removePlaces(store: StoreReader & StoreWriter, tenant: number): Promise<void> {

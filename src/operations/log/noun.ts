@@ -177,7 +177,7 @@ export const countReveals = detached({
   },
 })
 
-/** Contract: `records` are in order, newest first. */
+/** Requires: `records` are in order, newest first. */
 function groupByActor(records: readonly LogRecord[]): Infer<typeof actors> {
   const groups = new Map<string | undefined, Infer<typeof actors>[number]>()
   for (const { actor_type, actor_id, created_at } of records) {

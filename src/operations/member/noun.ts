@@ -106,7 +106,7 @@ export async function viewMember(
 }
 
 /**
- * Removes the members and invitation links of a tenant. Contract: called before the tenant is deleted,
+ * Removes the members and invitation links of a tenant. Requires: called before the tenant is deleted,
  * because these records belong to the vault and are not deleted with the tenant.
  */
 export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {

@@ -78,7 +78,7 @@ async function changeStatus(context: Context, id: string, from: NetworkTokenStat
   return viewNetworkToken(await networkTokens.change(context, before, { status: to }), 'mask')
 }
 
-/** Changes the status as the network does. The log and the event name the system as the actor. */
+/** Changes the status as the network does. In the log and in the event, the actor is the system. */
 export async function changeByNetwork(context: Context, id: string, status: NetworkTokenStatus) {
   const before = await networkTokens.require(context, id)
   const tenant = await context.tenant()

@@ -315,7 +315,7 @@ function unknownError(ids: readonly string[], errors: PropertyErrors): CofferErr
 }
 
 /**
- * Refuses a request whose path would leave the path of the destination. Contract: called after the
+ * Refuses a request whose path would leave the path of the destination. Requires: called after the
  * expressions are replaced, because a value can be `..`.
  * @throws CofferError `validation`
  */

@@ -28,7 +28,7 @@ export type FindBuild = (...codes: readonly BuiltCode[]) => Build
 
 /**
  * Compiles the code of an input, and links its dependencies. The function is called before the unit of work that
- * stores the input, because compiling and linking take time. Contract: the input is valid.
+ * stores the input, because compiling and linking take time. Requires: the input is valid.
  */
 export async function prepareBuild(
   tools: CheckTools,

@@ -311,7 +311,7 @@ interface Invoking {
 }
 
 /**
- * Returns the caller and the actor of a run. A run may wait for a child process, so the rights are checked again when
+ * Returns the caller and the actor of a run. A run may wait until a child process is free, so the rights are checked again when
  * the run starts.
  */
 export function invokerOf(

@@ -57,7 +57,7 @@ export const keepName: Find = async (_, reference) => ('id' in reference ? refer
 
 /**
  * Finds records by name or id: the records that the tenant had before the seed, and the records that the seed
- * has created. Contract: no item refers to a record of its own kind, so the names of a kind are read once,
+ * has created. Requires: no item refers to a record of its own kind, so the names of a kind are read once,
  * after all its records were created.
  * @throws CofferError `validation`
  */

@@ -63,7 +63,7 @@ export const detailsOutput = component('MerchantDetails', [], {
   }),
 })
 
-/** Returns the details without unknown properties. Contract: the details fit the schema of the input. */
+/** Returns the details without unknown properties. Requires: the details fit the schema of the input. */
 export function readDetails(details: unknown): MerchantDetails {
   return dropUnknown(detailsOutput, details) as MerchantDetails
 }

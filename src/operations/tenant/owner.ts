@@ -52,7 +52,7 @@ const transferOwner = change({
   },
 })
 
-/** Contract: one unit of work, so that the tenant always has exactly one owner. */
+/** Requires: one unit of work, so that the tenant always has exactly one owner. */
 async function makeOwner(context: Context, next: MemberRecord): Promise<MemberRecord> {
   const { store, caller, audit } = context
   for (const before of await readAll(store, 'member', caller.tenant, isOwner))

@@ -181,7 +181,7 @@ export async function render<T>(
 }
 
 /**
- * Refuses expressions that insert a part of a value. Contract: called for a caller in no-reveal mode. A caller in
+ * Refuses expressions that insert a part of a value. Requires: called for a caller in no-reveal mode. A caller in
  * no-reveal mode could learn a value from parts of the value.
  */
 function requireWholeValues(byText: FoundExpressions['byText']): void {

@@ -206,7 +206,7 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
 /**
  * If the token or intent has expired, purges this record, its links and the stored answers about it, and logs
  * the expiry. Returns the deliveries that must be enqueued after the commit. `release` is called with the
- * containers of a purged token. Contract: called before an id is used again, so that no link of the old token
+ * containers of a purged token. Requires: called before an id is used again, so that no link of the old token
  * leads to the new token.
  */
 export async function purgeToken(

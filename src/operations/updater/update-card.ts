@@ -51,7 +51,7 @@ export const ALL_RIGHTS: Pick<Caller, 'holds' | 'holdsEverywhere' | 'transform'>
   transform: () => 'reveal',
 }
 
-/** Contract: the caller of `context` is an {@link updaterCaller}. */
+/** Requires: the caller of `context` is an {@link updaterCaller}. */
 export async function updateCard(context: Context, request: CardRequest): Promise<CardUpdate> {
   const token = await context.store.get('token', context.caller.tenant, request.token_id)
   if (token?.type !== 'card') return { code: 'ERR_INVALID_TOKEN' }

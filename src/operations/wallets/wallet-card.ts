@@ -118,7 +118,7 @@ export async function makeRecord(context: Context, draft: TokenDraft, expires: n
 
 /**
  * Returns how the caller sees the card: masked, unless the caller has the permission to reveal the card. An access
- * rule for the containers of cards can be stricter. Contract: the caller has the permission to read the card or the
+ * rule for the containers of cards can be stricter. Requires: the caller has the permission to read the card or the
  * permission to reveal it.
  */
 export function decideShown(

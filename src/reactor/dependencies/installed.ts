@@ -27,7 +27,7 @@ const MAX_MANIFEST_BYTES = 1024 * 1024
 const MAX_VERSION_CHARACTERS = 200
 const VERSION = /^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/
 
-/** Contract: `name` is a package name. The function searches the projects in order. */
+/** Requires: `name` is a package name. The function searches the projects in order. */
 export function findInstalled(
   files: ProjectFiles,
   projects: readonly string[],

@@ -24,7 +24,7 @@ export function createDate(time: () => GuestTime | undefined): DateConstructor {
 }
 
 /**
- * Makes `Intl.DateTimeFormat` use `now()` as the default date. Contract: this function is called before the prototype
+ * Makes `Intl.DateTimeFormat` use `now()` as the default date. Requires: this function is called before the prototype
  * of `Intl.DateTimeFormat` is hardened.
  */
 export function setDefaultOfFormats(now: () => number): void {

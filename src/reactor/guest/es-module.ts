@@ -16,7 +16,7 @@ type Any = Node & Record<string, any>
 const MAX_SHOWN_CHARACTERS = 120
 
 /**
- * Contract: `program` is `code`, parsed as an ES module. Returns an empty list if the code is also valid as a script.
+ * Requires: `program` is `code`, parsed as an ES module. Returns an empty list if the code is also valid as a script.
  */
 export function findMisplaced(code: string, program: Program, awaits: readonly Node[]): Misplaced[] {
   const body = program.body as Any[]

@@ -38,7 +38,7 @@ export class DOMException extends Error {
 define(DOMException.prototype, Symbol.toStringTag, 'DOMException', false)
 
 /**
- * Contract: this function is called after the lockdown, which replaces `Error` for reactor code. Reactor code must not
+ * Requires: this function is called after the lockdown, which replaces `Error` for reactor code. Reactor code must not
  * reach the original `Error`, because it is too powerful.
  */
 export function extendSharedError(): void {

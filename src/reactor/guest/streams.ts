@@ -348,7 +348,7 @@ export const HIDDEN_CLASSES: readonly object[] = [
   ReadableStreamDefaultController,
 ]
 
-/** Whether a chunk was read, or the stream was cancelled. */
+/** Returns true if a chunk was read or the stream was cancelled. */
 export function isDisturbed(stream: ReadableStream): boolean {
   return flows.get(stream).isDisturbed
 }

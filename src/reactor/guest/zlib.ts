@@ -30,7 +30,7 @@ export function createZlib() {
   return { functions, readConstants }
 }
 
-/** The constants of zlib, which are numbers. */
+/** The constants of zlib that are numbers. */
 function readConstants(): Record<string, number> {
   const entries = Object.entries(loadZlib().constants)
   return Object.fromEntries(entries.filter(([, value]) => typeof value === 'number'))

@@ -70,7 +70,7 @@ export class LogChain {
   }
 
   /**
-   * `batches`: the ids of the pending batches from which the entries come. Contract: after a failure, the unit of work
+   * `batches`: the ids of the pending batches from which the entries come. Requires: after a failure, the unit of work
    * must not commit.
    */
   async append(

@@ -30,7 +30,7 @@ export class RecordCache {
   }
 
   /**
-   * Freezes and caches a record. Contract: the record was read while its kind had this counter, and the record does not
+   * Freezes and caches a record. Requires: the record was read while its kind had this counter, and the record does not
    * expire.
    */
   put(kind: Kind, tenant: number, id: string, counter: number, record: RecordOf[Kind]): void {

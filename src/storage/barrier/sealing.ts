@@ -135,7 +135,7 @@ function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: IndexField
   return keys.index.digest(`["key",${KINDS[kind]},${JSON.stringify(field)},${JSON.stringify(value)}]`)
 }
 
-/** Returns `first`, followed by the key of each field. Contract: no two keys are equal. */
+/** Returns `first`, followed by the key of each field. Requires: no two keys are equal. */
 function packKeys(
   keys: RecordKeys,
   kind: Kind,

@@ -80,7 +80,7 @@ export class BackgroundJobs {
   }
 
   /**
-   * Flushes a log that is larger than `size`, or starts its flush in the background. Contract: nothing else in the
+   * Flushes a log that is larger than `size`, or starts its flush in the background. Requires: nothing else in the
    * engine runs during this call.
    */
   async flushIfLarger(size: Size): Promise<void> {
@@ -93,7 +93,7 @@ export class BackgroundJobs {
   }
 
   /**
-   * Flushes a log of any size, even after a failed flush, and overwrites removed rows in tables. Contract: nothing else
+   * Flushes a log of any size, even after a failed flush, and overwrites removed rows in tables. Requires: nothing else
    * in the engine runs during this call.
    */
   async flushAndErase(): Promise<void> {
@@ -113,7 +113,7 @@ export class BackgroundJobs {
   }
 
   /**
-   * Merges tables: immediately if there are too many tables, or else in the background. Contract: nothing else in the
+   * Merges tables: immediately if there are too many tables, or else in the background. Requires: nothing else in the
    * engine runs during this call.
    */
   async keepFewTables(): Promise<void> {
@@ -128,7 +128,7 @@ export class BackgroundJobs {
   }
 
   /**
-   * Does one compaction of at most `limit` bytes. Returns false if no compaction is due. Contract: nothing else in the
+   * Does one compaction of at most `limit` bytes. Returns false if no compaction is due. Requires: nothing else in the
    * engine runs during this call.
    */
   compactNow(limit?: number): boolean {

@@ -258,7 +258,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
 }
 
 /**
- * Creates a vault. The vault exists once `fill` has resolved and the header is written. Contract: the caller has the lock.
+ * Creates a vault. The vault exists once `fill` has resolved and the header is written. Requires: the caller has the lock.
  * @throws CofferError `conflict`, `vault_damaged`, `vault_exposed`, `storage_failed`
  */
 export async function createFileEngine(
@@ -279,7 +279,7 @@ export async function createFileEngine(
   }
 }
 
-/** Opens a vault and repairs the traces of a crash. Contract: the caller has the lock, and has verified `header`. */
+/** Opens a vault and repairs the traces of a crash. Requires: the caller has the lock, and has verified `header`. */
 export async function openFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   checkExposure(options.files, options.directory)
   const tree = openLsmTree(options)

@@ -140,7 +140,7 @@ export class MemoryEngine implements Engine {
     return new MemoryEngine(clock, [state.forked], state.counters)
   }
 
-  /** All live rows. Contract: no unit of work runs until the rows were read. */
+  /** All live rows. Requires: no unit of work runs until the rows were read. */
   rows(): Iterable<Row> {
     return merge(this.#layers, () => true).each()
   }

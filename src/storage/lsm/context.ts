@@ -6,7 +6,7 @@ import { type Files, openPart } from '../files.js'
 export interface LsmOptions {
   files: Files
   directory: string
-  /** Contract: the header's MAC was verified. */
+  /** Requires: the header's MAC was verified. */
   header: Header
   keys: EngineKeys
   random: RandomSource
@@ -66,7 +66,7 @@ class OpenFiles {
   }
 
   /**
-   * Returns undefined if the file does not exist. Contract: the caller uses the descriptor before the next call of
+   * Returns undefined if the file does not exist. Requires: the caller uses the descriptor before the next call of
    * `get`, because that call may close the descriptor.
    */
   get(path: string): number | undefined {

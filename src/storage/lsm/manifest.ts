@@ -269,7 +269,7 @@ export class Manifest {
     for (const { sstable } of this.sstables) sstable.checkEnd()
   }
 
-  /** Writes a missing or damaged copy of keys again. Contract: the memtables are flushed. */
+  /** Writes a missing or damaged copy of keys again. Requires: the memtables are flushed. */
   repairKeyCopies(): void {
     const { keyCopies } = this.contents
     if (isWhole(keyCopies)) return

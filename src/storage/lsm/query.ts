@@ -21,7 +21,7 @@ export class ChangeCounters {
     return this.#changeCounters[kind]!
   }
 
-  /** Contract: `note` is called for every change, before a reader can see the change. */
+  /** Requires: `note` is called for every change, before a reader can see the change. */
   note({ kind, row }: Change): void {
     if (kind === DROP) this.recordAll()
     else this.#changeCounters[row.kind]!++
@@ -111,7 +111,7 @@ export class Reader implements EngineReader {
       const reader = new RowReader(live.sstable)
       for (const row of seek(live, memtables, query, now)) yield matchOf(live, reader, row)
     }
-    /** Contract: the `seq` of every match is at least `from` and at most `to`. */
+    /** Requires: the `seq` of every match is at least `from` and at most `to`. */
     const cursorOf = (matches: Iterator<Match>, from: number, to: number): Cursor =>
       above === undefined
         ? { most: Math.min(below - 1, to), matches }

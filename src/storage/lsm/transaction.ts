@@ -102,7 +102,7 @@ export class Transaction extends Reader implements EngineWriter {
   }
 
   /**
-   * Increases `counters` by the numbers that this transaction has assigned. Contract: the counters are unchanged since the
+   * Moves `counters` past all the numbers that this transaction has assigned. Requires: the counters are unchanged since the
    * transaction began.
    */
   advance(counters: Counters): void {
@@ -119,7 +119,7 @@ export class Transaction extends Reader implements EngineWriter {
     this.own?.apply(change)
   }
 
-  /** Whether a memtable has a row with this id. Contract: the caller has searched the tables. */
+  /** Whether a memtable has a row with this id. Requires: the caller has searched the tables. */
   #isKnown(text: string, tenant: number): boolean {
     for (const memtable of this.view.memtables) {
       const entry = memtable.entry(text)

@@ -108,7 +108,7 @@ export class LsmTree {
     this.#publish()
   }
 
-  /** Shows the pending changes to readers. Contract: the pending changes are synced. */
+  /** Shows the pending changes to readers. Requires: the pending changes are synced. */
   #publish(): void {
     for (const change of this.pending) {
       this.changeCounters.note(change)
@@ -128,7 +128,7 @@ export class LsmTree {
 
   /**
    * Syncs without blocking the process. Resolves to a function that shows the synced changes to readers. The returned
-   * function syncs again if something was written after this sync began. Contract: nothing else runs while the returned
+   * function syncs again if something was written after this sync began. Requires: nothing else runs while the returned
    * function runs.
    */
   async syncBeside(): Promise<() => void> {
@@ -221,7 +221,7 @@ export class LsmTree {
 
   /**
    * Overwrites removed rows, before the engine acknowledges the removal. If a memtable contained one of the rows, the
-   * log is flushed, because a flush also overwrites removed rows. Contract: everything is synced.
+   * log is flushed, because a flush also overwrites removed rows. Requires: everything is synced.
    */
   eraseRemoved(ids: readonly RowId[]): void {
     const isFrozen = (id: RowId) => this.#frozen?.memtable.entry(toText(id))?.item !== undefined

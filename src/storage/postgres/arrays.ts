@@ -26,7 +26,7 @@ export function unnest(columns: readonly string[], first: number): string {
   return `unnest(${arrays.join(', ')}) with ordinality as x (${columns.join(', ')}, number)`
 }
 
-/** Returns one encoded array for each column. Contract: no value is null, and numbers are integers. */
+/** Returns one encoded array for each column. Requires: no value is null, and numbers are integers. */
 export function toArrays(columns: readonly string[], list: readonly object[]): Buffer[] {
   const sizeOf = (value: Uint8Array | number) => (typeof value === 'number' ? 8 : value.length)
   return columns.map((column) => {

@@ -18,8 +18,8 @@ import {
 const MAX_BYTES = 1024 * 1024
 
 /**
- * Begins a batch. Returns a function that adds a commit to the batch, or returns false if the commit does not fit. One statement
- * cannot change a row twice, compare a row that it changes, or expect two states.
+ * Begins a batch. The returned function adds a commit to the batch and returns true. If the commit does not fit, the function
+ * returns false. One statement cannot change a row twice, compare a row that it changes, or expect two states.
  */
 export function createFits(): (next: Commit) => boolean {
   /** By the name of each row in the batch: whether the batch changes the row. */

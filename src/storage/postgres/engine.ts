@@ -25,7 +25,7 @@ const NOTE_TIME_MS = 60_000
  */
 const MAX_RAISED = 1000
 
-/** Contract: only the engine closes `pool`. */
+/** Requires: only the engine closes `pool`. */
 interface PostgresOptions extends Pick<Shared, 'pool' | 'clock' | 'random' | 'cachedKinds'> {
   /** The header in the store. If this process cannot use a store with the given header, `refusal` returns the reason. */
   owner?: { header: Header; refusal(header: Header): string | undefined }

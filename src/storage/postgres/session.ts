@@ -67,7 +67,7 @@ export class Session {
     this.#transaction.enqueue([...writeStatements([{ ...commit, state }], pending, true), ...then])
   }
 
-  /** Commits everything that was enqueued, and `commit`. @throws Collision */
+  /** Commits all enqueued commits together with `commit`. @throws Collision */
   async commit(commit: Commit): Promise<void> {
     const { commits, logs } = this.#shared
     const transaction = this.#transaction

@@ -9,7 +9,7 @@ export class WriteSet {
   /** The kinds of the changed rows, even if the change was sent already. */
   readonly #kinds = new Set<number>()
 
-  /** Contract: this row has no unsent change, because one statement cannot change a row twice. */
+  /** Requires: this row has no unsent change, because one statement cannot change a row twice. */
   add(change: Change): void {
     this.#unsent.set(nameOf(change), change)
     this.#kinds.add(change.kind)

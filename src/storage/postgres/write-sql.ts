@@ -106,7 +106,7 @@ const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 f
  * Returns the statements of commits. The first statements lock the rows that the last statement compares. The last statement
  * writes everything or nothing. The last statement returns the state, whether the commits were `accepted`, and the positions of
  * the commits that were `refused` because of their rows. `isAborting`: a refusal divides by zero, which ends the transaction.
- * Contract: a commit that changes the state of the store is the only commit.
+ * Requires: a commit that changes the state of the store is the only commit.
  */
 export function writeStatements(
   commits: readonly Commit[],

@@ -17,7 +17,7 @@ export class RowView implements RowHead {
   protected readonly bytes: Buffer
   protected readonly at: number
 
-  /** Contract: `bytes` has a complete head from `at` on. */
+  /** Requires: `bytes` has a complete head from `at` on. */
   constructor(bytes: Buffer, at: number) {
     this.bytes = bytes
     this.at = at

@@ -10,7 +10,7 @@ import { liveRowsOf } from '../sstable/cursors.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import { writeBatches } from '../sstable/write-tables.js'
 
-/** Creates the files of a vault without its header, from rows in any order. Contract: the directory exists. */
+/** Creates the files of a vault without its header, from rows in any order. Requires: the directory exists. */
 export async function createFromRows(
   options: LsmOptions,
   rows: AsyncIterable<Row>,
@@ -28,7 +28,7 @@ export async function createFromRows(
   createState(options, await writeBatches(createContext(options), counted()), counters)
 }
 
-/** Reads the rows of a vault. Contract: the caller has the lock, and no engine is open. */
+/** Reads the rows of a vault. Requires: the caller has the lock, and no engine is open. */
 export async function* readRows(options: LsmOptions): AsyncGenerator<Row> {
   const tree = openLsmTree(options)
   try {
@@ -50,7 +50,7 @@ export interface RekeyOptions {
 
 /**
  * Reseals all rows. After the rekey, nothing in the vault opens with the old keys. If the process is killed during a
- * rekey, the vault has either the old keys or the new keys. Contract: the caller has the lock, and no engine is open.
+ * rekey, the vault has either the old keys or the new keys. Requires: the caller has the lock, and no engine is open.
  */
 export async function rekeyVault({ present, header, keys, prepare, progress }: RekeyOptions): Promise<void> {
   const next = { ...present, header, keys }

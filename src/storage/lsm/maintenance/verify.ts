@@ -218,7 +218,7 @@ const STRIDE = 64
 
 const yieldToOthers = () => new Promise(setImmediate)
 
-/** Reads every byte that the vault relies on. Contract: the caller has the lock, and everything is synced. */
+/** Reads every byte that the vault relies on. Requires: the caller has the lock, and everything is synced. */
 export async function verifyVault(options: LsmOptions, check: CheckRow): Promise<Verification> {
   const findings: Verification['findings'] = []
   const vault = new DamagedVault(options, findings)

@@ -63,7 +63,7 @@ export function encodeFooter(footer: Footer): Uint8Array {
   return Buffer.from(JSON.stringify({ ...footer, tenants: [...tenants], fences: fences.map(toBase64) }))
 }
 
-/** Contract: the bytes are authentic. */
+/** Requires: the bytes are authentic. */
 export function decodeFooter(plain: Uint8Array): Footer {
   const footer = JSON.parse(asBuffer(plain).toString())
   const fences = footer.fences.map((text: string) => asBuffer(fromBase64(text)))

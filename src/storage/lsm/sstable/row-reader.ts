@@ -13,7 +13,7 @@ const MAX_PIECE = 64 * 1024
 const MAX_STEP = 4
 
 /**
- * Contract: a reader is used within one synchronous call. After this call, rows may be overwritten, and the reader
+ * Requires: a reader is used within one synchronous call. After this call, rows may be overwritten, and the reader
  * would return old bytes.
  */
 export class RowReader {

@@ -55,7 +55,7 @@ function addEntries(writer: SSTableWriter, lists: readonly Entries[]): boolean {
 }
 
 /**
- * Writes rows as a table, and syncs its file and name. Without rows, writes no table. Contract: rows ascend
+ * Writes rows as a table, and syncs its file and name. Without rows, writes no table. Requires: rows ascend
  * by `seq` and have their keys.
  */
 export function* writeRows(context: LsmContext, rows: readonly Row[]): Steps<LiveSSTable[]> {

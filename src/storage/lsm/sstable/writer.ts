@@ -42,7 +42,7 @@ export class SSTableWriter {
     this.#file = context.files.create(this.#path)
   }
 
-  /** Contract: rows ascend by `seq`. */
+  /** Requires: rows ascend by `seq`. */
   addRow(row: RowHead, sealed: Uint8Array): void {
     const at = this.#slot()
     writeHead(this.#block, at, row)
@@ -57,7 +57,7 @@ export class SSTableWriter {
     tenants.set(row.tenant, (tenants.get(row.tenant) ?? 0) + 1)
   }
 
-  /** Contract: called after all rows, in the order of `INDEXES`. */
+  /** Requires: called after all rows, in the order of `INDEXES`. */
   begin(index: format.Index): void {
     this.#end()
     this.#section = index
@@ -65,7 +65,7 @@ export class SSTableWriter {
     this.#footer.sections[index]!.start = this.#position
   }
 
-  /** Contract: entries ascend by the words `high` and `low`, and then by row. */
+  /** Requires: entries ascend by the words `high` and `low`, and then by row. */
   addEntry(high: number, low: number, row: number): void {
     const at = this.#slot()
     this.#block.writeUInt32BE(high, at)
@@ -102,7 +102,7 @@ export class SSTableWriter {
     this.#context.files.remove(this.#path)
   }
 
-  /** Contract: the caller does not change the bytes after this call. */
+  /** Requires: the caller does not change the bytes after this call. */
   #add(bytes: Uint8Array): void {
     this.#held.push(bytes)
     this.#position += bytes.length
