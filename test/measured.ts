@@ -1,14 +1,30 @@
 /**
- * Stops the measurement of coverage in tests of folders that `coverage.ts` does not check. A measured process needs
- * about a quarter more CPU. `npm test` loads this module before the tests in each test process.
+ * Measures the coverage of tests in the folders that `coverage.ts` checks. `npm test` loads this module before the
+ * tests in each test process.
+ *
+ * A measured process needs about a quarter more CPU, so the other tests are not measured. For this reason, Node does
+ * not measure by the variable `NODE_V8_COVERAGE`, which applies to every process. Only the children of a measured
+ * test get this variable.
  */
-import { stopCoverage } from 'node:v8'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { Session } from 'node:inspector'
 import { AREAS } from './areas.js'
+
+const COVERAGE = new URL('../coverage/tmp', import.meta.url).pathname
 
 // The test cases in `parity` run every operation, so their coverage is measured too.
 const isMeasured = [...AREAS, 'parity'].some((area) => process.argv[1]?.includes(`/test/${area}/`))
-if (!isMeasured) {
-  stopCoverage()
-  // Node would otherwise measure the children of this process too.
-  delete process.env.NODE_V8_COVERAGE
+if (isMeasured) {
+  const session = new Session()
+  session.connect()
+  session.post('Profiler.enable')
+  session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
+  process.on('exit', () => {
+    session.post('Profiler.takePreciseCoverage', (error, coverage) => {
+      if (error !== null) throw error
+      mkdirSync(COVERAGE, { recursive: true })
+      writeFileSync(`${COVERAGE}/coverage-${process.pid}-${Date.now()}-0.json`, JSON.stringify(coverage))
+    })
+  })
+  process.env.NODE_V8_COVERAGE = COVERAGE
 }

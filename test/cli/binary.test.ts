@@ -59,7 +59,7 @@ t.test(
     )
     for (const [line, expected] of [
       ['--version', []],
-      ['--help', []],
+      ['--help', ['server', 'more', 'rest']],
       ['token get one', ['crypto']],
       ['token list', ['crypto']],
       ['token create --help', []],
