@@ -2,13 +2,13 @@
  * Tests with real disks that are full or that lack permissions. If the machine does not permit a test, the test is
  * skipped with a message.
  */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createHome } from '../cli/home.js'
-import { PROGRAM, startProgram, waitFor } from '../support/process.js'
+import { PROGRAM, waitFor } from '../support/process.js'
 
 const NOBODY = 65_534
 const DISK_MIB = 4
@@ -77,7 +77,7 @@ t.test(
     if (isRoot) chownSync(home.place, NOBODY, NOBODY)
     const run = (words: readonly string[], data?: unknown) => {
       const options = { cwd: home.place, env: { ...home.env, PATH: process.env.PATH ?? '' }, ...who }
-      const child = startProgram(process.execPath, [PROGRAM, ...words], options)
+      const child = spawn(process.execPath, [PROGRAM, ...words], options)
       child.stdin.on('error', () => {})
       child.stdin.end(data === undefined ? '' : JSON.stringify({ type: 'token', data }))
       return waitFor(child)

@@ -1,11 +1,11 @@
-import { type ChildProcess, execFileSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { open as openFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { createMachine, PROGRAM, startProgram, waitFor } from '../support/process.js'
+import { createMachine, PROGRAM, waitFor } from '../support/process.js'
 import { killCommands } from './kill.js'
 
 const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
@@ -146,7 +146,7 @@ t.test('a server never writes a core dump, or doctor says that the server cannot
   const most = 'ulimit -c $(ulimit -Hc)'
   const words = `'${process.execPath}' '${PROGRAM}' serve --ephemeral --port 0 --log none`
   const options = { cwd: machine.place, env: machine.env }
-  const child = startProgram('bash', ['--norc', '-c', `${most}; exec ${words}`], options)
+  const child = spawn('bash', ['--norc', '-c', `${most}; exec ${words}`], options)
   const ended = waitFor(child)
   await fetch(/http:\S+/.exec(String(await once(child.stdout!, 'data')))![0])
   const readOf = (name: string) =>

@@ -1,4 +1,5 @@
 /** Runs every example of every help page in a separate folder, with the demo vault of `npm start`. */
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +11,7 @@ import { TOPIC_NAMES } from '../../src/cli/context.js'
 import { main } from '../../src/cli/main.js'
 import { listCommands } from '../../src/cli/program.js'
 import { registry } from '../../src/operations/all.js'
-import { createPath, PROGRAM, startProgram, waitFor } from '../support/process.js'
+import { createPath, PROGRAM, waitFor } from '../support/process.js'
 import { runProcess } from './fake-process.js'
 
 t.setTimeout(500_000)
@@ -42,7 +43,7 @@ async function run(line: string, folder: string, more: Record<string, string> = 
     const words = (alone.match(/'[^']*'|[^\s']+/g) ?? []).map((word) => word.replaceAll("'", ''))
     return runProcess(main, { words, cwd: folder, env: { PATH, HOME: folder, ...more } })
   }
-  const child = startProgram('sh', ['-c', line], {
+  const child = spawn('sh', ['-c', line], {
     cwd: folder,
     env: { PATH, HOME: folder, TMPDIR: folder, ...more },
     detached: true,
@@ -58,7 +59,7 @@ async function run(line: string, folder: string, more: Record<string, string> = 
 async function startDemo(folder: string) {
   mkdirSync(folder)
   const words = [PROGRAM, 'serve', '--demo', '--port', '0']
-  const server = startProgram(process.execPath, words, { cwd: folder, env: { PATH, HOME: folder } })
+  const server = spawn(process.execPath, words, { cwd: folder, env: { PATH, HOME: folder } })
   const ended = waitFor(server)
   await once(server.stdout!, 'data')
   return { server, ended }

@@ -2,12 +2,13 @@
  * Pastes the commands of docs/cli.md into every installed shell in a pseudo-terminal, and compares their output with
  * the document.
  */
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { parseBlocks, readDocument, settle } from '../docs/document.js'
-import { createPath, isInstalled, startProgram, waitFor } from '../support/process.js'
+import { createPath, isInstalled, waitFor } from '../support/process.js'
 import { withoutStyle } from './fake-process.js'
 
 t.setTimeout(400_000)
@@ -29,7 +30,7 @@ for (const [shell, line] of Object.entries(SHELLS)) {
   t.test(`the commands of docs/cli.md can be pasted into ${shell}`, { skip }, async (t) => {
     const place = mkdtempSync(join(tmpdir(), 'coffer-paste-'))
     t.teardown(() => rmSync(place, { recursive: true, force: true }))
-    const child = startProgram('script', ['-qfec', `stty cols 110 -echo; ${line}`, '/dev/null'], {
+    const child = spawn('script', ['-qfec', `stty cols 110 -echo; ${line}`, '/dev/null'], {
       cwd: place,
       env: { PATH: createPath(place), HOME: place, TERM: 'dumb', PS1: '$ ', LC_ALL: 'C.UTF-8' },
     })

@@ -1,4 +1,5 @@
 /** Tests of the command line with vaults in a PostgreSQL store. */
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -6,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { emptyDatabase, sharedDatabase } from '../storage/postgres-server.js'
-import { createMachine, PROGRAM, startProgram, waitFor } from '../support/process.js'
+import { createMachine, PROGRAM, waitFor } from '../support/process.js'
 import { createHome } from './home.js'
 
 const home = createHome(t)
@@ -44,7 +45,7 @@ t.test(
   async (t) => {
     const env = { ...process.env, ...home.env, COFFER_STORE: address, COFFER_OUTPUT: 'json' }
     const words = ['serve', '--workers', '2', '--port', '0', '--starter-apps', '--log', 'none']
-    const server = startProgram(process.execPath, [PROGRAM, ...words], { cwd: place, env })
+    const server = spawn(process.execPath, [PROGRAM, ...words], { cwd: place, env })
     const ended = waitFor(server)
     const [line] = (await once(server.stdout!.setEncoding('utf8'), 'data')) as [string]
     const { url, applications, control } = JSON.parse(line)
@@ -191,7 +192,7 @@ t.test(
     ]
     for (const [words, more, password] of cases) {
       const options = { cwd: place, env: { ...env, ...more } }
-      const child = startProgram(process.execPath, [PROGRAM, 'vault', 'status', ...words], options)
+      const child = spawn(process.execPath, [PROGRAM, 'vault', 'status', ...words], options)
       const { code, stdout, stderr } = await waitFor(child)
       t.equal(code, password === undefined ? 1 : 9, stderr)
       if (password === undefined) t.match(stderr, /asks for a password.*--store-password-file.*PGPASSFILE/)

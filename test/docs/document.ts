@@ -6,11 +6,12 @@
  * as a file of tests, and `<!-- vitest setup -->` marks it as a file for `globalSetup`. The comment `<!-- not run:
  * REASON -->` says that the commands of the block are only parsed.
  */
+import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { createPath, type Ended, startProgram, waitFor } from '../support/process.js'
+import { createPath, type Ended, waitFor } from '../support/process.js'
 
 export interface Block {
   language: string
@@ -131,7 +132,7 @@ export async function runShell(
   const end = `touch ${done}.shell; while [ ! -e ${done} ]; do sleep 0.1; done; trap '' TERM; kill 0; wait\n`
   writeFileSync(join(place, '.script'), [start, ...parts, end].join(''))
   const line = `stty cols 110 -onlcr; exec bash --norc ${join(place, '.script')}`
-  const child = startProgram('script', ['-qec', line, '/dev/null'], {
+  const child = spawn('script', ['-qec', line, '/dev/null'], {
     cwd: home,
     env: { PATH: createPath(place), HOME: place, TMPDIR: place, TERM: term, LC_ALL: 'C.UTF-8' },
   })
@@ -152,5 +153,5 @@ export async function runShell(
 /** Runs the `js` blocks as one module. The module imports this package as `coffer`. */
 export async function runModule(blocks: readonly Block[], port: string): Promise<Ended> {
   const code = blocks.map((block) => block.code.replaceAll(SHOWN_PORT, port)).join('\n')
-  return waitFor(startProgram(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT }))
+  return waitFor(spawn(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT }))
 }

@@ -2,6 +2,7 @@
  * Runs every snippet of README and `docs/`, and compares its output with the document. With `TAP_SNAPSHOT=1`, this file
  * writes the output into the documents instead, and draws `docs/terminal.svg`.
  */
+import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +11,7 @@ import { parseLine } from '../../src/cli/program.js'
 import { readClients } from '../../src/http/openapi/emulation.js'
 import { registry } from '../../src/operations/all.js'
 import { withoutStyle } from '../cli/fake-process.js'
-import { isInstalled, startProgram, waitFor } from '../support/process.js'
+import { isInstalled, waitFor } from '../support/process.js'
 import { drawCast } from './cast.js'
 import {
   findPort,
@@ -107,7 +108,7 @@ t.test('the vitest files in the documents pass', async (t) => {
   writeFileSync(join(folder, 'vitest.config.mjs'), `export default ${JSON.stringify(config)}`)
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs')
   const { code, stdout, stderr } = await waitFor(
-    startProgram(process.execPath, [vitest, 'run'], { cwd: folder, env: { ...process.env, NO_COLOR: '1' } }),
+    spawn(process.execPath, [vitest, 'run'], { cwd: folder, env: { ...process.env, NO_COLOR: '1' } }),
   )
   t.equal(code, 0, stdout + stderr)
   t.match(stdout, new RegExp(`Test Files +${files.length} passed`))

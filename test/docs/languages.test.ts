@@ -2,12 +2,12 @@
  * Runs each suite of docs/languages.md if this machine has its language. If the machine does not have the language of a
  * suite, the suite is not run.
  */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { createPath, startProgram, waitFor } from '../support/process.js'
+import { createPath, waitFor } from '../support/process.js'
 import { parseBlocks, readDocument } from './document.js'
 
 t.setTimeout(120_000)
@@ -38,7 +38,7 @@ t.test(
     const [conftest = '', tests = ''] = codeOf('python')
     const folder = prepare({ 'conftest.py': conftest, 'test_tokens.py': tests })
     const words = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-W', 'error']
-    const { code, stdout, stderr } = await waitFor(startProgram(python, words, { cwd: folder, env }))
+    const { code, stdout, stderr } = await waitFor(spawn(python, words, { cwd: folder, env }))
     t.equal(code, 0, stdout + stderr)
     t.match(stdout, '3 passed')
   },
@@ -53,9 +53,7 @@ t.test(
   { skip: !hasJava && 'Java 17 or newer is not installed' },
   async (t) => {
     const folder = prepare({ 'CofferTest.java': codeOf('java')[0]! })
-    const { code, stdout, stderr } = await waitFor(
-      startProgram('java', ['CofferTest.java'], { cwd: folder, env }),
-    )
+    const { code, stdout, stderr } = await waitFor(spawn('java', ['CofferTest.java'], { cwd: folder, env }))
     t.equal(code, 0, stdout + stderr)
     t.equal(stdout.match(/^ok: /gm)?.length, 3, stdout)
   },

@@ -1,4 +1,5 @@
 /** The checkout of `docs/3ds.md` in a browser: the page, the server of the shop, and the test for Playwright. */
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +8,7 @@ import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
 import { findPort, parseBlocks, ROOT, readDocument } from '../docs/document.js'
 import { launchChromium, needsChromium } from '../http/chromium.js'
-import { startProgram, waitFor } from '../support/process.js'
+import { waitFor } from '../support/process.js'
 
 type Run = (given: { page: Page }) => Promise<void>
 
@@ -40,7 +41,7 @@ t.test('the checkout in docs/3ds.md shows the result of the authentication', nee
   writeFileSync(join(place, 'runner.mjs'), RUNNER)
   writeFileSync(join(place, 'checkout.spec.mjs'), local(spec).replace('@playwright/test', './runner.mjs'))
   symlinkSync(join(ROOT, 'node_modules'), join(place, 'node_modules'))
-  const child = startProgram(process.execPath, ['run.mjs'], { cwd: place })
+  const child = spawn(process.execPath, ['run.mjs'], { cwd: place })
   const ended = waitFor(child)
   await Promise.race([once(child.stdout!, 'data'), ended])
   const browser = await launchChromium()

@@ -1,11 +1,13 @@
 /** A server that ends together with the process that started it. */
+
 import type { SpawnOptions } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { isWrapped, signalOfParent } from '../../src/cli/commands/serve/parent.js'
-import { startProgram, waitFor } from '../support/process.js'
+import { waitFor } from '../support/process.js'
 import { createWorkplace } from './process.js'
 
 const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
@@ -15,7 +17,7 @@ const place = createWorkplace()
 t.teardown(() => place.remove())
 
 t.test('the server stops when its standard input ends, even if its parent was killed', async (t) => {
-  const child = startProgram(process.execPath, SERVE, { env: place.env, stdio: ['pipe', 'pipe', 'ignore'] })
+  const child = spawn(process.execPath, SERVE, { env: place.env, stdio: ['pipe', 'pipe', 'ignore'] })
   await once(child.stdout, 'data')
   child.stdin.write('ignored')
   t.equal(child.exitCode, null)
@@ -27,7 +29,7 @@ t.test('the server stops when its standard input ends, even if its parent was ki
   const script = `const { spawn } = require('node:child_process')
     const child = spawn(process.execPath, ${JSON.stringify(SERVE)}, { stdio: ['pipe', 'inherit', 'ignore'] })
     console.error(child.pid)`
-  const parent = startProgram(process.execPath, ['-e', script], {
+  const parent = spawn(process.execPath, ['-e', script], {
     env: place.env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -46,7 +48,7 @@ t.test('the server stops when its standard input ends, even if its parent was ki
 async function startByShell(t: Test, words: readonly string[], more: Record<string, string> = {}) {
   const quoted = words.map((word) => `'${word}'`).join(' ')
   // Without the command `true` at the end, the shell would replace itself with the server.
-  const shell = startProgram('sh', ['-c', `'${process.execPath}' ${quoted}; true`], {
+  const shell = spawn('sh', ['-c', `'${process.execPath}' ${quoted}; true`], {
     env: { ...place.env, ...more },
     stdio: ['ignore', 'pipe', 'ignore'],
   })
@@ -142,7 +144,7 @@ t.test('an option that reads standard input cannot be combined with --exit-with-
   const words = [...SERVE, '--tls-cert', '-', '--tls-key', 'key.pem']
   const stdio = ['pipe', 'ignore', 'pipe']
   const options = { cwd: place.directory, env: place.env, stdio } as SpawnOptions
-  const child = startProgram(process.execPath, words, options)
+  const child = spawn(process.execPath, words, options)
   t.match(await waitFor(child), { code: 2, stderr: /given to --exit-with-parent and --tls-cert/ })
 })
 

@@ -1,5 +1,7 @@
 /** Runs the built `coffer` in a separate process. These functions need the output of `npm run build`. */
+
 import type { ChildProcess } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +9,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { createRouter } from '../../src/http/router.js'
 import { registry } from '../../src/operations/all.js'
-import { type Ended, PROGRAM, startProgram, waitFor } from '../support/process.js'
+import { type Ended, PROGRAM, waitFor } from '../support/process.js'
 import { createContract, documentOf } from './contract.js'
 
 export interface Announcement {
@@ -46,7 +48,7 @@ export function startCommand(
   { directory, env }: Workplace,
   words: readonly string[],
 ): { child: ChildProcess; ended: Promise<Ended> } {
-  const child = startProgram(process.execPath, [PROGRAM, ...words], {
+  const child = spawn(process.execPath, [PROGRAM, ...words], {
     cwd: directory,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -72,7 +74,7 @@ export async function startProcess(
   { errorsTo = 'pipe' }: { errorsTo?: 'pipe' | number } = {},
 ): Promise<ServerProcess> {
   const line = [PROGRAM, 'serve', '--port', '0', '--output', 'json', ...words]
-  const child = startProgram(process.execPath, line, {
+  const child = spawn(process.execPath, line, {
     cwd: directory,
     env,
     stdio: ['ignore', 'pipe', errorsTo],

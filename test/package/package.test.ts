@@ -138,10 +138,9 @@ console.log(status, typeof installElements, typeof routeElements, names)`,
 })
 
 t.test('a server that npx started stops when npx is ended', async (t) => {
-  const { NODE_V8_COVERAGE: _, ...env } = process.env
   const words = ['coffer', 'serve', '--ephemeral', '--port', '0', '-o', 'json']
   const stdio = ['ignore', 'pipe', 'ignore'] as ['ignore', 'pipe', 'ignore']
-  const npx = spawn('npx', words, { cwd: place, env, stdio })
+  const npx = spawn('npx', words, { cwd: place, stdio })
   const [said] = (await once(npx.stdout, 'data')) as [Buffer]
   const { url } = JSON.parse(said.toString()) as { url: string }
   t.equal((await fetch(`${url}/healthz`)).status, 200)
@@ -177,10 +176,9 @@ t.test('eight processes of node:test, each with its own fork, do not disturb eac
 
 t.test('eight workers of vitest, each with its own fork, do not disturb each other', async (t) => {
   const installed = join(place, 'node_modules/vitest')
-  const { NODE_V8_COVERAGE: _, ...env } = process.env
   const { stdout, stderr } = await run(process.execPath, [join(installed, 'vitest.mjs'), 'run'], {
     cwd: join(place, 'examples/vitest'),
-    env: { ...env, NO_COLOR: '1' },
+    env: { ...process.env, NO_COLOR: '1' },
   })
   t.match(stdout + stderr, /Test Files +8 passed \(8\)\n +Tests +200 passed \(200\)/)
   t.notMatch(stdout + stderr, /timed out|did not exit|open handle/i, 'no handle is left open')
@@ -204,9 +202,11 @@ createTest()('x', async ({ coffer }) => {
     'vitest.config.mjs': config,
   }))
     writeFileSync(join(cwd, name), text)
-  const { NODE_V8_COVERAGE: _, ...env } = process.env
   const vitest = join(place, 'node_modules/vitest/vitest.mjs')
-  const { stdout } = await run(process.execPath, [vitest, 'run'], { cwd, env: { ...env, NO_COLOR: '1' } })
+  const { stdout } = await run(process.execPath, [vitest, 'run'], {
+    cwd,
+    env: { ...process.env, NO_COLOR: '1' },
+  })
   t.match(stdout, 'Tests  1 passed')
 })
 

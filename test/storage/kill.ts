@@ -2,7 +2,9 @@
  * The kill test. In the kill test, writers and a reader share a vault and are killed at random moments. After all
  * kills, the vault must have every acknowledged change exactly once. The caller decides how often processes are killed.
  */
+
 import type { ChildProcess } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +13,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { acquireLock, readProcessIdentity } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
-import { startProgram, waitFor } from '../support/process.js'
+import { waitFor } from '../support/process.js'
 import {
   allOf,
   createFileEngine,
@@ -70,7 +72,7 @@ function startHerd(directory: string) {
   const start = (place: number): void => {
     const name = `${place}-${runs++}`
     const words = [CHILD, directory, name, place === WRITERS ? 'read' : 'write']
-    const child = startProgram(process.execPath, words, { stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'pipe'] })
     children[place] = child
     createInterface({ input: child.stdout! }).on('line', hearLine)
     const end = waitFor(child).then(({ signal, stderr }) => {

@@ -8,10 +8,6 @@ import type { Test } from 'tap'
 
 export const PROGRAM = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
 
-/** Starts a program whose coverage is not measured, because a measured process takes longer to start. */
-export const startProgram = ((file: string, words: readonly string[], options: object) =>
-  spawn('/usr/bin/env', ['-u', 'NODE_V8_COVERAGE', file, ...words], options)) as typeof spawn
-
 export function isInstalled(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
 }
@@ -41,7 +37,7 @@ export async function createMachine(t?: Test) {
   const options = { cwd: place, env }
   /** Starts `coffer`. The caller must end the process or wait until the process ends. */
   const start = (words: readonly string[], nodeFlags: readonly string[] = []): ChildProcess =>
-    startProgram(process.execPath, [...nodeFlags, PROGRAM, ...words], options)
+    spawn(process.execPath, [...nodeFlags, PROGRAM, ...words], options)
   /** Runs `coffer` with these words, sends `stdin` to its standard input, and then closes the input. */
   const coffer = (words: readonly string[], stdin = ''): Promise<Ended> => {
     const child = start(words)
@@ -53,7 +49,7 @@ export async function createMachine(t?: Test) {
   /** Runs a line of bash, in which `coffer` is the program. */
   const bash = (line: string): Promise<Ended> => {
     const words = ['--norc', '-c', `coffer() { '${process.execPath}' '${PROGRAM}' "$@"; }; ${line}`]
-    return waitFor(startProgram('bash', words, options))
+    return waitFor(spawn('bash', words, options))
   }
   const remove = () => rmSync(place, { recursive: true, force: true })
   t?.teardown(remove)

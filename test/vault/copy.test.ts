@@ -1,4 +1,5 @@
 /** A copy of a vault between directories, stores and backups is either complete or creates no vault. */
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +10,7 @@ import type { App } from '../../src/vault/app.js'
 import { copyVault, restoreVault } from '../../src/vault/copy.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { query, startPostgres } from '../storage/postgres-server.js'
-import { startProgram, waitFor } from '../support/process.js'
+import { waitFor } from '../support/process.js'
 import { ask, createKey, locate } from '../support/vault.js'
 
 const server = await startPostgres()
@@ -144,7 +145,7 @@ async function killCopies(
   for (const [effect, number] of moments) {
     const words = [CHILD, from, to, effect, String(number)]
     const env = { ...process.env, COPY_KEY: (await key.choose()).text }
-    const child = startProgram(process.execPath, words, { env, stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'ignore', 'pipe'] })
     const { code, signal, stderr } = await waitFor(child)
     if (code === 0) return kills
     if (signal !== 'SIGKILL') throw new Error(stderr)
