@@ -65,10 +65,13 @@ t.test('each cell is what a request of the application gets for the example', as
   t.same(
     matrix.containers.map(({ container, type, is_used }) => [container, type, is_used]),
     [
-      ...TOKENS.map(([container, type]) => [container, type, true]),
       ['/', 'card', false],
       ['/pci/', 'card', false],
-    ].sort(),
+      ['/pci/high/', 'card', true],
+      ...TOKENS.slice(1)
+        .map(([container, type]) => [container, type, true])
+        .sort(),
+    ],
   )
   for (const [name, key] of Object.entries(keys)) {
     const row = matrix.applications.find(({ id }) => id === ids[name])!
@@ -212,9 +215,9 @@ t.test('the answer is limited, and says what it leaves out', async (t) => {
   })
 })
 
-t.test('containers of rules come before those of tokens when there are too many', async (t) => {
+t.test('the containers of rules come before the containers of tokens', async (t) => {
   const used = ['/t/1/', '/t/2/', '/a/']
-  t.same(chooseContainers(['/z/', '/a/'], used, undefined, 3), { chosen: ['/a/', '/t/1/', '/z/'], total: 4 })
+  t.same(chooseContainers(['/z/', '/a/'], used, undefined, 3), { chosen: ['/a/', '/z/', '/t/1/'], total: 4 })
   t.same(chooseContainers(['/z/', '/a/'], used, ['/t/'], 5), { chosen: ['/t/', '/t/1/', '/t/2/'], total: 3 })
   t.same(
     chooseContainers([], [], ['/new/'], 5),

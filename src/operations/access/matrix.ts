@@ -69,9 +69,9 @@ function showExample(
 }
 
 /**
- * Chooses at most `most` containers for the matrix: first the containers of rules, then the containers of tokens.
- * With `wanted`, the wanted containers come first, and only containers below a wanted container follow. `total`: the
- * number of containers without the limit.
+ * Chooses at most `most` containers for the matrix: first the containers of rules, then the containers of tokens, each
+ * in the order of their names. With `wanted`, the wanted containers come first, and only containers below a wanted
+ * container follow. `total`: the number of containers without the limit.
  */
 export function chooseContainers(
   named: Iterable<string>,
@@ -80,6 +80,7 @@ export function chooseContainers(
   most: number,
 ): { chosen: string[]; total: number } {
   const isWanted = (container: string) => wanted?.some((each) => container.startsWith(each)) !== false
-  const all = [...new Set([...(wanted ?? []), ...named, ...used])].filter(isWanted)
-  return { chosen: all.slice(0, most).sort(), total: all.length }
+  const groups = [wanted ?? [], named, used].flatMap((group) => [...group].sort())
+  const all = [...new Set(groups)].filter(isWanted)
+  return { chosen: all.slice(0, most), total: all.length }
 }

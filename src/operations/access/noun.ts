@@ -96,13 +96,15 @@ const EXAMPLES =
   'the mask of the newest token in the container. The access rules decide about it as about a token that is only in this\n' +
   'container. Values of stored tokens are never shown.'
 
+const ORDER = 'The containers of rules come first, then the containers of tokens.'
+
 const matrix = list({
   name: 'access matrix',
   access: owner,
   summary: 'Show what each application sees in each container, with an example value.',
   details:
     `${EXAMPLES}\n` +
-    `An answer has at most ${MAX_APPLICATIONS} applications and ${MAX_CONTAINERS} containers: those of rules and of tokens.`,
+    `An answer has at most ${MAX_APPLICATIONS} applications and ${MAX_CONTAINERS} containers. ${ORDER}`,
   input: closedInput([], {
     application: { ...filterBy('Only this application.'), refersTo: 'app' },
     container: filterBy('Only this container and the containers below it, such as /pci/.'),
@@ -154,7 +156,7 @@ const preview = list({
   name: 'access preview',
   access: owner,
   summary: 'Show what an application with these permissions and rules would see. Nothing is stored.',
-  details: `${EXAMPLES}\nAn answer has at most ${MAX_PREVIEWED} containers: those of the rules first, then those of tokens.`,
+  details: `${EXAMPLES}\nAn answer has at most ${MAX_PREVIEWED} containers. ${ORDER}`,
   input: {
     ...closedInput(['type'], {
       type: {
