@@ -5,7 +5,7 @@ import { CONTROL_PATH } from '../framework/declaration.js'
 import { type Answerer, createAnswerer, createService } from '../http/answerer.js'
 import { answerText, JSON_TYPE } from '../http/exchange.js'
 import { CONTROL_DOCUMENT_PATH, createControlDocument } from '../http/openapi/control-openapi.js'
-import { DEFAULT_PREFIX } from '../http/server.js'
+import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../http/server.js'
 import { completeService, type ServiceOptions } from '../http/service.js'
 import { type Answer, inOrder } from '../http/steps/step.js'
 import { registry } from '../operations/all.js'
@@ -110,7 +110,9 @@ function watch(dashboard: Dashboard | undefined): VaultStep {
 function answerDashboard(service: ServiceOptions, dashboard: Dashboard, send: SendRequest): VaultStep {
   const noOperations = { ...registry, operations: [], routed: [] }
   const pages = { registry: noOperations, cors: false, record: undefined }
-  const answer = createAnswerer(completeService({ ...service, ...pages, ...dashboard.handlers(send) }))
+  const { bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES } = service
+  const handlers = dashboard.handlers(send, bodyLimitBytes)
+  const answer = createAnswerer(completeService({ ...service, ...pages, ...handlers }))
   return (exchange, next) =>
     isBelow(exchange.path, DASHBOARD_PATH) ? answer(exchange.request) : next(exchange)
 }

@@ -86,17 +86,20 @@ export class ControlState implements ControlPlane {
   readonly fact: Fork | undefined
   seedName: string | undefined
   readonly #inMemory: InMemory | undefined
+  readonly #clock: TestClock | undefined
   readonly #snapshots = new Map<string, MemoryState>()
 
-  constructor(app: App, inMemory?: InMemory, fact?: Fork) {
+  /** `clock`: the clock with which a vault on disk was opened, if tests may move it. */
+  constructor(app: App, inMemory?: InMemory, fact?: Fork, clock = inMemory?.clock) {
     this.app = app
     this.#inMemory = inMemory
+    this.#clock = clock
     this.fact = fact
-    if (inMemory !== undefined) app.configureReactors({ time: () => inMemory.clock.shift })
+    if (clock !== undefined) app.configureReactors({ time: () => clock.shift })
   }
 
   now(): number {
-    return this.#inMemory?.clock.now() ?? Date.now()
+    return this.#clock?.now() ?? Date.now()
   }
 
   createKey(): string {
@@ -117,6 +120,10 @@ export class ControlState implements ControlPlane {
 
   get hasState(): boolean {
     return this.#inMemory !== undefined
+  }
+
+  get hasClock(): boolean {
+    return this.#clock !== undefined
   }
 
   async reset(): Promise<void> {
@@ -229,16 +236,16 @@ export class ControlState implements ControlPlane {
   }
 
   readClock(): ClockState {
-    return this.#require().clock.state
+    return this.#requireClock().state
   }
 
   async setClock(mode: ClockState['mode'], at?: number): Promise<ClockState> {
-    this.#require().clock.set(mode, at)
+    this.#requireClock().set(mode, at)
     return this.#doDue()
   }
 
   async advanceClock(ms: number): Promise<ClockState> {
-    this.#require().clock.advance(ms)
+    this.#requireClock().advance(ms)
     return this.#doDue()
   }
 
@@ -290,8 +297,17 @@ export class ControlState implements ControlPlane {
 
   #require(): InMemory {
     if (this.#inMemory !== undefined) return this.#inMemory
-    throw new CofferError('not_found', 'Only a vault in memory has this: coffer serve --ephemeral')
+    throw onlyInMemory()
   }
+
+  #requireClock(): TestClock {
+    if (this.#clock !== undefined) return this.#clock
+    throw onlyInMemory()
+  }
+}
+
+function onlyInMemory(): CofferError {
+  return new CofferError('not_found', 'Only a vault in memory has this: coffer serve --ephemeral')
 }
 
 function unknown(thing: string): CofferError {
@@ -337,7 +353,8 @@ class ReadersWriterLock {
   }
 }
 
-class TestClock {
+/** A clock that tests can move or stop. It begins with the time of `real`. */
+export class TestClock {
   readonly #real: Clock
   #offset = 0
   #frozen: number | undefined

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
-import { isObject, parseJson } from '../domain/json/json.js'
+import { isObject, MAX_JSON_VALUES, parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import { answerResult, type HttpRequest, type HttpResponse } from '../http/exchange.js'
 import { type HeaderNames, headerNames, readCookie, readHeader } from '../http/headers.js'
@@ -25,7 +25,7 @@ const SECRET_BYTES = 32
 const LOGIN_LIFE_MS = 2 * 60_000
 const SESSION_LIFE_MS = 12 * 60 * 60_000
 const MAX_SESSIONS = 20
-const BODY_LIMIT_BYTES = 64 * 1024
+const LOGIN_LIMIT_BYTES = 64 * 1024
 
 /**
  * `prefix`: of header names. `place`: the address of the vault. `isSecure`: the browser sends the cookie over TLS only.
@@ -39,11 +39,12 @@ interface DashboardOptions {
 }
 
 export class Dashboard {
-  readonly handlers = (send: work.SendRequest) => ({
+  /** `bodyLimitBytes`: the limit of the body of a request to the vault. */
+  readonly handlers = (send: work.SendRequest, bodyLimitBytes: number) => ({
     pages: new Map<string, Page>([[SESSION_PATH, (request) => this.#describe(request)]]),
     forms: new Map<string, Page>([
       [SESSION_PATH, (request) => this.#signIn(request)],
-      [`${DASHBOARD_PATH}/ask`, (request) => this.#ask(request, send)],
+      [`${DASHBOARD_PATH}/ask`, (request) => this.#ask(request, send, askLimitOf(bodyLimitBytes))],
     ]),
   })
   readonly #control: ControlState
@@ -93,7 +94,8 @@ export class Dashboard {
   }
 
   async #signIn(request: HttpRequest): Promise<HttpResponse> {
-    const login = digest(String((await readLocalJson(request)).login))
+    requireLocal(request)
+    const login = digest(String((await readJson(request, LOGIN_LIMIT_BYTES)).login))
     const until = this.#logins.get(login) ?? 0
     this.#logins.delete(login)
     if (until <= this.#clock())
@@ -123,9 +125,11 @@ export class Dashboard {
     return answerResult(200, await work.describeSession(this.#control, header, this.#options.place))
   }
 
-  async #ask(request: HttpRequest, send: work.SendRequest): Promise<HttpResponse> {
-    const { operation, input = {}, tenant: named, fork, ...asked } = await readLocalJson(request)
+  /** Reads the body only if a person is signed in, because the limit of the body is large. */
+  async #ask(request: HttpRequest, send: work.SendRequest, limitBytes: number): Promise<HttpResponse> {
+    requireLocal(request)
     if (!this.#isSignedIn(request)) throw signInAgain()
+    const { operation, input = {}, tenant: named, fork, ...asked } = await readJson(request, limitBytes)
     const control = fork === undefined ? this.#control : this.#control.findFork(String(fork))
     const place = { control, tenant: typeof named === 'string' ? named : undefined }
     const { after, version, access, find, trail, log, threeds, request: sent } = asked
@@ -209,13 +213,21 @@ function requireLocal(request: HttpRequest): void {
   throw new CofferError('forbidden', 'Pages of other origins may not send this request.')
 }
 
-/** @throws CofferError `unsupported_media_type`, `too_large`, `validation`, and as {@link requireLocal} */
-async function readLocalJson(request: HttpRequest): Promise<Record<string, unknown>> {
-  requireLocal(request)
+/**
+ * The limit of a request of the page. The page may send the body of a request to the vault as a text. JSON writes a quote or
+ * a line break of this text in two bytes.
+ */
+function askLimitOf(bodyLimitBytes: number): number {
+  return 2 * bodyLimitBytes + LOGIN_LIMIT_BYTES
+}
+
+/** @throws CofferError `unsupported_media_type`, `too_large`, `validation` */
+async function readJson(request: HttpRequest, limitBytes: number): Promise<Record<string, unknown>> {
   // Only JSON is accepted, because a form on another site cannot send this content type without a preflight.
   if (readHeader(request.headers, 'content-type') !== 'application/json')
     throw new CofferError('unsupported_media_type', 'The content type must be application/json.')
-  const body = parseJson(Buffer.from(await readWhole(request, BODY_LIMIT_BYTES)).toString('utf8'))
+  const text = Buffer.from(await readWhole(request, limitBytes)).toString('utf8')
+  const body = parseJson(text, { source: 'the request body', maxValues: MAX_JSON_VALUES })
   if (!isObject(body)) throw new CofferError('validation', 'The body must be an object.')
   return body
 }

@@ -8,7 +8,7 @@ import type { OperationInput } from '../framework/context.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import { hideRevealed } from './page-tokens.js'
 import type { Place } from './place.js'
-import { describeShape } from './shape.js'
+import { describeLength, describeShape } from './shape.js'
 
 export type Performed = {
   [Name in OperationName]?: {
@@ -108,7 +108,7 @@ async function keepAddress(input: OperationInput, { control, tenant }: Place): P
 
 /** Hides the answer of a receiver, because the receiver may have read a token and answered with its data. */
 function hideAnswer<T extends { answer?: string }>({ answer, ...delivery }: T) {
-  return { ...delivery, ...(answer !== undefined && { answer: `(${answer.length} characters)` }) }
+  return { ...delivery, ...(answer !== undefined && { answer: describeLength(answer) }) }
 }
 
 /** The part of the path of a call through a proxy that goes to the destination. */

@@ -6,6 +6,7 @@ import { isContainerPath } from '../domain/access/container.js'
 import { PERMISSIONS, type Permission, permissionsOf } from '../domain/access/permissions.js'
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
+import type { ReactorRunRecord } from '../domain/records/records.js'
 import { settingOf } from '../domain/settings.js'
 import { CofferError, invalid } from '../errors.js'
 import { applicationCaller } from '../framework/caller/authenticate.js'
@@ -96,14 +97,14 @@ export type PageSession = Awaited<ReturnType<typeof describeSession>>
 
 /** `place`: the address of the vault; default: in memory. `header`: the name of the header with an API key. */
 export async function describeSession(control: ControlState, header: string, place = 'in memory') {
-  const { app, hasState, seedName } = control
+  const { app, hasState, hasClock, seedName } = control
   const { result } = await app.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
   return {
     is_signed_in: true as const,
     ...{ version: VERSION, place, header, ...omitUndefined({ seed: seedName }) },
     permissions: listPermissions(),
     tenants: result.map(({ id, name }) => ({ id, name })),
-    controls: { faults: app.control !== undefined, state: hasState },
+    controls: { faults: app.control !== undefined, state: hasState, clock: hasClock },
   }
 }
 
@@ -161,6 +162,8 @@ const SHOWN = [
 ] as const
 
 const MAX_NAMES = 1000
+/** The page shows the outcomes of the runs of at most this many requests, the newest. */
+const MAX_RUNS = 100
 
 export type News = Awaited<ReturnType<typeof readNews>>
 
@@ -177,7 +180,7 @@ export async function readNews(place: Place, base: ControlState, after: number, 
     ...requests,
     records: requests.records.map(hideInPath),
     now: control.now(),
-    ...(control.hasState && { clock: control.readClock() }),
+    ...(control.hasClock && { clock: control.readClock() }),
     faults: control.faults.rules.length,
     forks: [...base.forks.values()].map(({ fact, requests }) => ({
       id: fact.id,
@@ -191,8 +194,13 @@ export async function readNews(place: Place, base: ControlState, after: number, 
 
 export type Facts = Awaited<ReturnType<typeof readFacts>>
 
-/** `actors`: names of members and applications, by id. Applications are oldest first. */
-async function readFacts({ control: { app }, tenant }: Place) {
+type Run = Pick<ReactorRunRecord, 'outcome' | 'status'>
+
+/**
+ * `actors`: names of members and applications, by id. Applications are oldest first. `runs`: how the runs in background ended,
+ * by the trace id of their request.
+ */
+async function readFacts({ control: { app, requests }, tenant }: Place) {
   const { number, id, name } = await app.tenant(tenant)
   const owner = await app.owner({ reveal: false, tenant })
   return app.store.read(async (reader) => {
@@ -205,8 +213,15 @@ async function readFacts({ control: { app }, tenant }: Place) {
     for (const { id, name } of applications) actors[id] = name
     for (const { user_id: id } of members)
       actors[id] ??= (await reader.get('user', 0, id))?.email ?? 'a member'
+    const runs: Record<string, Run> = {}
+    for (const trace of requests.accepted(MAX_RUNS)) {
+      const where = { field: 'trace', value: trace }
+      const [found] = (await reader.find('reactor_log', number, { where, page: 1, size: 1 })).records
+      if (found !== undefined) runs[trace] = { outcome: found.outcome, status: found.status }
+    }
     return {
       tenant: { id, name },
+      runs,
       counts: {
         tokens: await count('token'),
         applications: total,

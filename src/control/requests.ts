@@ -7,7 +7,7 @@ import type { NotEmulated, RequestFilter, RequestRecord } from '../framework/por
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { HttpResponse } from '../http/exchange.js'
 import type { LeftOut } from '../http/router.js'
-import { describeShape } from './shape.js'
+import { describeLength, describeShape } from './shape.js'
 
 const MAX_REQUESTS = 1000
 /** The limit of distinct paths of areas that are not emulated. At the limit, the oldest path is dropped. */
@@ -71,6 +71,14 @@ export class Requests {
     return { count: this.#count, first, records: this.#records.slice(Math.max(0, count - first)) }
   }
 
+  /** The trace ids of the newest requests whose work goes on after the answer, at most `most`. */
+  accepted(most: number): string[] {
+    return this.#records
+      .filter(({ status }) => status === 202)
+      .slice(-most)
+      .map(({ trace_id }) => trace_id)
+  }
+
   findByTrace(id: string): RequestRecord | undefined {
     return this.#records.findLast(({ trace_id }) => trace_id === id)
   }
@@ -113,7 +121,7 @@ export function redactBody(
 ): unknown {
   if (text === '') return undefined
   const value = text.length > MAX_BODY_LENGTH ? undefined : tryJson(text)
-  if (value === undefined) return `(${text.length} characters)`
+  if (value === undefined) return describeLength(text)
   // A problem contains no data unless reactor code has written its text.
   const { proxy_error: problem = value } = isObject(value) ? value : {}
   if (isProblem && isObject(problem) && problem.type !== 'urn:coffer:problem:reactor-failed') return problem

@@ -30,13 +30,16 @@ function addNames(schema: unknown, names: Set<string>): void {
   addNames(schema.items, names)
 }
 
+export const describeLength = ({ length }: string) =>
+  `(${length} ${length === 1 ? 'character' : 'characters'})`
+
 /**
  * Replaces each value by its type, and each text by its length: `{ number: '(16 characters)' }`. A name that is not in `names` is
  * counted, because it could be data.
  */
 export function describeShape(value: unknown, names: ReadonlySet<string>, depth = 0): unknown {
   if (value === null) return null
-  if (typeof value === 'string') return `(${value.length} characters)`
+  if (typeof value === 'string') return describeLength(value)
   if (Array.isArray(value)) return `(array of ${value.length})`
   if (!isObject(value)) return `(${typeof value})`
   const known = Object.entries(value).filter(([name]) => names.has(name))

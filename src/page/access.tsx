@@ -6,8 +6,8 @@ import type { ResultOf } from '../operations/all.js'
 import { useEvent, useLive, useRead, useRoute } from './api.js'
 import { Button } from './forms.js'
 import { Badge, Empty, NoneFits } from './parts.js'
-import { linkTo, type Route, setFilter } from './route.js'
-import { Filter, Screen } from './screen.js'
+import { linkTo } from './route.js'
+import { Filter, Pages, Screen } from './screen.js'
 import { countOf, formatTime } from './text.js'
 
 export type Matrix = ResultOf<'access matrix'>
@@ -46,7 +46,7 @@ export function AccessMatrix() {
           any="Reads: token:read"
           of={PERMISSIONS}
         />,
-        <Pages key="pages" of={Math.ceil((result?.total_applications ?? 0) / PAGE_SIZE)} route={route} />,
+        <Pages key="pages" of={Math.ceil((result?.total_applications ?? 0) / PAGE_SIZE)} />,
       ]}
       actions={<Button text="Print" act={() => print()} disabled={shown === undefined} />}
     >
@@ -103,19 +103,6 @@ function choose(matrix: Matrix, find = ''): Matrix {
     containers: keep(matrix.containers),
     applications: matrix.applications.map((row) => ({ ...row, cells: keep(row.cells) })),
   }
-}
-
-function Pages({ of, route }: { of: number; route: Route }) {
-  const page = Number(route.filters.page ?? 1)
-  const turn = (to: number) => () => setFilter(route, 'page', String(to))
-  if (of < 2) return null
-  return (
-    <nav class="row" aria-label="Pages">
-      <Button text="Previous" disabled={page <= 1} act={turn(page - 1)} />
-      Page {page} of {of}
-      <Button text="Next" disabled={page >= of} act={turn(page + 1)} />
-    </nav>
-  )
 }
 
 /** Says what the values are, and what the matrix leaves out. */

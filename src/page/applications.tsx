@@ -8,7 +8,7 @@ import { Button, Choose, Confirm, Field, Form, Submit, useDialog } from './forms
 import { Badge, Facts, Method, Note, Seeing, Status, Table } from './parts.js'
 import { linkTo } from './route.js'
 import { EditApplication } from './rules.js'
-import { Detail, Item, ItemScreen } from './screen.js'
+import { Detail, Item, ItemScreen, useNamed, usePaging } from './screen.js'
 import { countOf, RequestLink, Time } from './text.js'
 
 const SHOWN_REQUESTS = 10
@@ -26,7 +26,8 @@ export function Applications() {
     <ItemScreen
       thing="application"
       find="Name, type"
-      asked={useAsked('app list', { size: 100 })}
+      asked={useAsked('app list', usePaging())}
+      named={useNamed<Application>('app list')}
       actions={[
         <a key="access" class="button" href={linkTo('access')}>
           Who sees what

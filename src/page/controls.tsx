@@ -7,7 +7,7 @@ import type { FieldProps, Fields } from './forms.js'
 import { Button, Choose, Confirm, Field, Form, Submit, useDialog } from './forms.js'
 import { Badge, Empty, Table } from './parts.js'
 import { Screen } from './screen.js'
-import { formatTime } from './text.js'
+import { countOf, formatTime } from './text.js'
 
 export function Controls() {
   const { controls } = useLive().session
@@ -22,16 +22,17 @@ export function Controls() {
     >
       <div class="columns">
         <div class="stack">
-          {controls.state ? (
-            <ClockCard />
-          ) : (
+          {controls.clock && <ClockCard />}
+          <Faults />
+          {!controls.state && (
             <Empty
-              title="This vault has no clock and no snapshots"
-              text="This vault is on disk, and a changed clock or a reset could destroy its data. Serve a vault in memory:"
+              title={
+                controls.clock ? 'This vault has no snapshots' : 'This vault has no clock and no snapshots'
+              }
+              text={`This vault is on disk, and ${controls.clock ? '' : 'a changed clock or '}a reset could destroy its data. Serve a vault in memory:`}
               command="coffer serve --ephemeral"
             />
           )}
-          <Faults />
         </div>
         {controls.state && (
           <div class="stack">
@@ -148,7 +149,7 @@ function State() {
   const { facts, requests = [], ask } = useLive()
   const show = useDialog()
   const names = useAsked('control snapshot list').result ?? []
-  const counts = `${facts?.counts.tokens ?? 0} tokens, ${requests.length} requests`
+  const counts = `${countOf(facts?.counts.tokens ?? 0, 'token')}, ${countOf(requests.length, 'request')}`
   const leave = (name: string) => (
     <Confirm
       title={`Delete the snapshot ${name}?`}
@@ -203,10 +204,20 @@ function Forks() {
     ...each,
   }))
   const isShown = (id: string) => place.fork === id
-  const remove = (id: string) => {
+  const show = useDialog()
+  const remove = async (id: string) => {
     if (isShown(id)) setPlace({})
-    return ask('control fork delete', { id })
+    await ask('control fork delete', { id })
   }
+  const leave = ({ id, name }: { id: string; name: string }) =>
+    show(
+      <Confirm
+        title={`Delete the fork ${name}?`}
+        text="Its tokens and its requests are deleted. The vault that was forked stays."
+        verb="Delete"
+        act={() => remove(id)}
+      />,
+    )
   const label = ({ id, name }: { id: string; name: string }) => (
     <span class="row">
       <code title={id}>{name}</code> {isShown(id) && <Badge kind="info">shown</Badge>}
@@ -225,7 +236,7 @@ function Forks() {
         ]}
         actions={({ id, name }) => [
           !isShown(id) && ['Show', ` fork ${name}`, () => setPlace({ fork: id })],
-          ['Delete', ` fork ${name}`, () => remove(id), 'quiet'],
+          ['Delete …', ` fork ${name}`, () => leave({ id, name }), 'quiet'],
         ]}
       />
       {place.fork === undefined && (

@@ -74,6 +74,13 @@ export function unknownPart(rule: RuleRow['rule']): Record<string, unknown> | un
   return entries.length === 0 ? undefined : Object.fromEntries(entries)
 }
 
+/** Returns the date of a date field, in UTC. If the text is no date, returns the text, so that the server refuses it. */
+export function dateOf(text: string): string | undefined {
+  const ms = Date.parse(`${text}Z`)
+  if (text === '') return undefined
+  return Number.isNaN(ms) ? text : new Date(ms).toISOString()
+}
+
 /** Adds or removes a name. Names that the form does not know stay where they are in the list. */
 export function toggle(names: readonly unknown[], name: string, isOn: boolean): unknown[] {
   const others = names.filter((each) => each !== name)

@@ -6,7 +6,7 @@ import type { OutboxLetter, OutboxMail } from '../operations/invite/noun.js'
 import { type Asked, useAsked, useLive, useRoute } from './api.js'
 import { Copy, Failure } from './forms.js'
 import { Badge, Facts, Note, Table } from './parts.js'
-import { Detail, Item, ItemScreen } from './screen.js'
+import { Detail, Item, ItemScreen, usePaging } from './screen.js'
 import { formatSpan, formatTime, Json, Time } from './text.js'
 import { TimeLine } from './trail.js'
 import { ChangeWebhook, NewWebhook } from './webhook-forms.js'
@@ -26,7 +26,7 @@ export function Outbox() {
     <ItemScreen
       thing="mail"
       find="Address, subject"
-      asked={useAsked('invite outbox', { size: 100 }) as Asked<List<OutboxMail>>}
+      asked={useAsked('invite outbox', usePaging()) as Asked<List<OutboxMail>>}
       textOf={({ to, subject }) => `${to} ${subject}`}
       item={({ to, subject, created_at }) => (
         <Item name={to} tag={<span class="dim small push">{ageOf(created_at)}</span>} about={subject} />
@@ -91,7 +91,7 @@ export const Webhooks = () => (
   <ItemScreen
     thing="webhook"
     find="Name, address, event"
-    asked={useAsked('webhook list')}
+    asked={useAsked('webhook list', { size: 100 })}
     actions={<NewWebhook />}
     textOf={({ name, url, events }) => `${name} ${url} ${events.join(' ')}`}
     item={({ name, url, status }) => (
@@ -136,6 +136,7 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
   const [resent, setResent] = useState<string>()
   const { result, error } = useAsked('webhook deliveries', { id, size: 100 })
   const all = result?.data ?? []
+  const isBlocked = webhook.destination?.state === 'blocked'
   const shown = all.find((each) => each.id === opened) ?? all[0]
   const resend = async (delivery: Delivery) => {
     await ask('webhook resend', { id: delivery.id })
@@ -159,7 +160,7 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
         columns={[
           ['Time UTC', '', ({ created_at }) => <code>{formatTime(created_at)}</code>],
           ['Event', '', ({ type }) => type],
-          ['State', '', (each) => <Badge kind={KINDS[each.state]}>{[each.state, ' ', each.status]}</Badge>],
+          ['State', '', (each) => <DeliveryState of={each} isBlocked={isBlocked} />],
           ['Attempts', 'number', ({ attempts }) => attempts],
         ]}
         actions={(each) => [
@@ -170,6 +171,12 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
       {shown && <DeliveryDetail key={shown.id} delivery={shown} isOpened={shown.id === opened} />}
     </Detail>
   )
+}
+
+/** A delivery to a blocked address waits without an attempt, until the server may call the address. */
+function DeliveryState({ of: { state, status }, isBlocked }: { of: Delivery; isBlocked: boolean }) {
+  if (isBlocked && state === 'waiting') return <Badge kind="bad">blocked</Badge>
+  return <Badge kind={KINDS[state]}>{[state, ' ', status]}</Badge>
 }
 
 function DeliveryDetail({ delivery, isOpened }: { delivery: Delivery; isOpened: boolean }) {

@@ -60,7 +60,7 @@ export function Log() {
   const rows = all.filter(isFound)
   const chosen = rows.find(({ id }) => id === route.id)
   const found = check?.is_whole
-    ? `Chain verified, ${check.records} records`
+    ? `Chain verified, ${countOf(check.records, 'record')}`
     : `Broken at record ${check?.broken_at}`
   const isFiltered = all.length > 0 || Object.values(route.filters).some(Boolean)
   return (

@@ -5,7 +5,7 @@ import { Button, Confirm, EditDialog, useDialog } from './forms.js'
 import { Badge, Facts } from './parts.js'
 import { go, linkTo } from './route.js'
 import { useSchemaFields } from './schema-form.js'
-import { Detail, Item, ItemScreen } from './screen.js'
+import { Detail, Item, ItemScreen, usePaging } from './screen.js'
 import { Time } from './text.js'
 
 type Member = ResultOf<'member list'>['data'][number]
@@ -19,18 +19,25 @@ const nameOf = (person: Person) => {
 }
 const mailOf = (person: Person) => (person.kind === 'invitation' ? person.email : person.user.email)
 
-function usePeople(): Asked<{ data: Person[]; pagination: { total_items: number } }> {
-  const members = useAsked('member list', { size: 50 })
-  const invitations = useAsked('invite list', { size: 100 })
+/** The largest page of members. Invitations have pages of the same size, so that both lists turn together. */
+const SIZE = 50
+
+function usePeople(): Asked<{ data: Person[]; pagination: { total_items: number; total_pages: number } }> {
+  const paging = usePaging(SIZE)
+  const members = useAsked('member list', paging)
+  const invitations = useAsked('invite list', paging)
   const error = members.error ?? invitations.error
   if (members.result === undefined || invitations.result === undefined) return error ? { error } : {}
   const data = [
     ...members.result.data.map((each): Person => ({ kind: 'member', ...each })),
     ...invitations.result.data.map((each): Person => ({ kind: 'invitation', ...each })),
   ]
-  const counts = [members.result, invitations.result].map((each) => each.pagination.total_items ?? 0)
-  const total_items = counts.reduce((sum, count) => sum + count)
-  return { result: { data, pagination: { total_items } }, ...(error && { error }) }
+  const [one, other] = [members.result.pagination, invitations.result.pagination]
+  const pagination = {
+    total_items: one.total_items + other.total_items,
+    total_pages: Math.max(one.total_pages, other.total_pages),
+  }
+  return { result: { data, pagination }, ...(error && { error }) }
 }
 
 export function Members() {

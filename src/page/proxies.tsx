@@ -4,7 +4,7 @@ import { Button, Confirm, Copy, EditDialog, useDialog } from './forms.js'
 import { Badge, Facts } from './parts.js'
 import { go, linkTo } from './route.js'
 import { type Hint, useSchemaFields } from './schema-form.js'
-import { Detail, Item, ItemScreen } from './screen.js'
+import { Detail, Item, ItemScreen, useNamed, usePaging } from './screen.js'
 import { ApplicationLink, Code, formatJson, Terminal, Time } from './text.js'
 
 export type Proxy = Omit<ResultOf<'proxy create'>, 'key'>
@@ -22,7 +22,8 @@ export function Proxies() {
     <ItemScreen
       thing="proxy"
       find="Name, address"
-      asked={useAsked('proxy list', { size: 100 })}
+      asked={useAsked('proxy list', usePaging())}
+      named={useNamed<Proxy>('proxy list')}
       actions={<Button class="primary" text="New proxy" act={() => show(<Edit of={NEW} />)} />}
       textOf={({ name, destination_url }) => `${name} ${destination_url}`}
       item={({ name, destination_url, state }) => (

@@ -4,7 +4,7 @@ import { useAsked, useLive } from './api.js'
 import { Button, Check, Confirm, EditDialog, Failure, Field, TextArea, useDialog } from './forms.js'
 import { Badge, Empty, Facts, Note, Table } from './parts.js'
 import { go, linkTo } from './route.js'
-import { Detail, Item, ItemScreen } from './screen.js'
+import { Detail, Item, ItemScreen, useNamed, usePaging } from './screen.js'
 import { Composer } from './send.js'
 import { Code, formatTime, RequestLink } from './text.js'
 
@@ -12,6 +12,8 @@ type Reactor = ResultOf<'reactor list'>['data'][number]
 type Run = ResultOf<'reactor scrubbed-logs'>[number]
 
 const LOOKED_AT = 20
+/** The server keeps at most this many runs of a reactor. */
+const KEPT = 100
 
 const SAMPLE = 'module.exports = async ({ args }) => {\n  return { raw: { hello: args.name } }\n}\n'
 
@@ -21,7 +23,8 @@ export function Reactors() {
     <ItemScreen
       thing="reactor"
       find="Name"
-      asked={useAsked('reactor list', { size: 100 })}
+      asked={useAsked('reactor list', usePaging())}
+      named={useNamed<Reactor>('reactor list')}
       actions={<Button class="primary" text="New reactor" act={() => show(<Edit of={{}} />)} />}
       textOf={({ name }) => name}
       item={({ name, formula }) => <Item name={name} about={formula ? `formula ${formula.name}` : 'code'} />}
@@ -37,6 +40,7 @@ export function Reactors() {
 
 function Edit({ of: { id, name, code, formula } }: { of: Partial<Reactor> }) {
   const { ask } = useLive()
+  const [isOwn, setOwn] = useState(formula === undefined)
   return (
     <EditDialog
       title={id ? `Edit ${name}` : 'New reactor'}
@@ -47,15 +51,25 @@ function Edit({ of: { id, name, code, formula } }: { of: Partial<Reactor> }) {
       }}
     >
       <Field label="Name" name="name" defaultValue={name} required grows />
-      {formula ? (
-        <p>
-          The code belongs to the formula {formula.name}, and other reactors may use it. Edit the formula in a
-          terminal: <code>coffer formula get {formula.id} &gt; formula.json</code>, then{' '}
-          <code>coffer formula update {formula.id} --file formula.json</code>
-        </p>
-      ) : (
-        <TextArea label="Code" name="code" rows={16} text={code ?? SAMPLE} />
+      {formula && (
+        <>
+          <p>
+            The code belongs to the formula {formula.name}, and other reactors may use it. Edit the formula in
+            a terminal: <code>coffer formula get {formula.id} &gt; formula.json</code>, then{' '}
+            <code>coffer formula update {formula.id} --file formula.json</code>
+          </p>
+          <Check
+            label={`Detach from ${formula.name}: give ${name} its own code`}
+            isOn={isOwn}
+            turn={setOwn}
+          />
+          <p role="status">
+            {isOwn &&
+              `After Save, ${name} no longer uses the formula: it gets no changes of the formula, and its parameters are no longer checked.`}
+          </p>
+        </>
       )}
+      {isOwn && <TextArea label="Code" name="code" rows={16} text={code ?? formula?.code ?? SAMPLE} />}
     </EditDialog>
   )
 }
@@ -117,7 +131,7 @@ function ReactorDetail({ of: reactor }: { of: Reactor }) {
 /** The line of the code at which a run failed, from 1. */
 const lineOf = ({ stack }: Run) => Number(/:(\d+)/.exec(stack ?? '')?.[1]) || undefined
 
-const Outcome = ({ of: { outcome, status } }: { of: Run }) => (
+export const Outcome = ({ of: { outcome, status } }: { of: Pick<Run, 'outcome' | 'status'> }) => (
   <Badge kind={outcome === 'done' ? 'good' : 'bad'}>
     {outcome.replaceAll('_', ' ')} {status}
   </Badge>
@@ -145,11 +159,16 @@ function Printed({ of: run, name }: { of: Run; name: string }) {
   )
 }
 
-/** The run of a request that called a reactor, also if it ran in the background. */
-export function RunOfRequest({ id, traceId }: { id: string; traceId: string }) {
+/**
+ * The run of a request that called a reactor, also if it ran in the background. `isLater`: the request was answered before
+ * the run ended.
+ */
+export function RunOfRequest({ id, traceId, isLater }: { id: string; traceId: string; isLater: boolean }) {
   const reactor = useAsked('reactor list', { id: [id], size: 1 }).result?.data[0]
-  const runs = useAsked('reactor scrubbed-logs', { id, number: LOOKED_AT }).result
+  const runs = useAsked('reactor scrubbed-logs', { id, number: KEPT }).result
   const run = runs?.find(({ trace_id }) => trace_id === traceId)
+  if (run === undefined && isLater && runs)
+    return <p role="status">Its run in background has not ended yet, or the server no longer has it.</p>
   if (run === undefined || reactor === undefined) return null
   return (
     <>

@@ -4,12 +4,13 @@
  */
 
 import { useEffect, useState } from 'preact/hooks'
+import type { Facts } from '../control/page-work.js'
 import { type Seen, useCallerOf, useLive, useRoute } from './api.js'
 import { Decisions, describeFailure, Why } from './decision.js'
 import { Button, Confirm, Copy, Tabs, useDialog } from './forms.js'
 import { useKeys } from './frame.js'
-import { Badge, Empty, Facts, Method, NoneFits, Status } from './parts.js'
-import { RunOfRequest } from './reactors.js'
+import { Badge, Empty, Facts as FactList, Method, NoneFits, Status } from './parts.js'
+import { Outcome, RunOfRequest } from './reactors.js'
 import { refill, reproduce } from './recorded.js'
 import { useOperation } from './reference.js'
 import { createdBy, go, linkTo, linkToRequest, setFilter } from './route.js'
@@ -29,6 +30,12 @@ const UUID = /([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 const STATUSES: Record<string, RegExp> = { '2xx': /^2/, '4xx': /^4/, '5xx': /^[50]/ }
 
 const isFailed = ({ status }: Seen) => status === 0 || status >= 400
+
+/** Returns a function that tells how the run in background of a request ended. The result is undefined for other requests. */
+function useRunOf() {
+  const { facts } = useLive()
+  return ({ trace_id, status }: Seen) => (status === 202 ? facts?.runs[trace_id] : undefined)
+}
 const queryOf = ({ query = [] }: Seen) =>
   query.length === 0 ? '' : `?${query.map((name) => `${name}=…`).join('&')}`
 
@@ -42,11 +49,14 @@ function idsOf({ request, answer }: Seen): string[] {
 
 function useFound(requests: readonly Seen[]): Seen[] {
   const callerOf = useCallerOf()
+  const runOf = useRunOf()
   const route = useRoute()
   const { status = '', operation, application } = route.filters
+  const hasStatus = (each: Seen) =>
+    [each.status, runOf(each)?.status].some((one) => STATUSES[status]?.test(String(one)) ?? true)
   return requests.filter(
     (each) =>
-      (STATUSES[status]?.test(String(each.status)) ?? true) &&
+      hasStatus(each) &&
       (!operation || operation === each.operation) &&
       (!application || application === callerOf(each)) &&
       fits(route, `${each.method} ${each.path} ${each.trace_id} ${each.operation} ${idsOf(each).join(' ')}`),
@@ -68,7 +78,9 @@ export function Requests() {
   const ids = useIds(requests)
   const idOf = (request: Seen) => ids.get(request) ?? ''
   const rows = useFound(requests)
-  const first = useChosen(rows, idOf, undefined, isFailed)
+  const runOf = useRunOf()
+  const hasFailed = (each: Seen) => isFailed(each) || (runOf(each)?.status ?? 0) >= 400
+  const first = useChosen(rows, idOf, undefined, hasFailed)
   const chosen = id === undefined ? first : requests.find((each) => idOf(each) === id || each.trace_id === id)
   const hold = () => setHeld(held === undefined ? requests : undefined)
   const waiting = (live.requests?.length ?? 0) - requests.length
@@ -117,6 +129,7 @@ export function Requests() {
               </span>,
               <Dim key="query" text={queryOf(each)} />,
               isFailed(each) && <Dim key="why" text={` ${describeFailure(each)}`} />,
+              <Ended key="run" of={runOf(each)} />,
             ],
           ],
           [
@@ -153,6 +166,12 @@ function describeMissing(count: number, kept: number, forks: number): string {
 
 const Wide = ({ text }: { text: string }) => <span class="wide">{text}</span>
 const Dim = ({ text }: { text: string }) => <span class="dim">{text}</span>
+const Ended = ({ of }: { of: Facts['runs'][string] | undefined }) =>
+  of && (
+    <>
+      <span class="dim"> its run:</span> <Outcome of={of} />
+    </>
+  )
 const Fault = () => <Badge kind="warn fault">fault</Badge>
 
 function Filters({ requests }: { requests: readonly Seen[] }) {
@@ -245,7 +264,9 @@ function Request({ request, id }: { request: Seen; id: string }) {
       <>
         <Why request={request} />
         {status === 403 && <Decisions request={request} />}
-        {reactor !== undefined && <RunOfRequest id={reactor} traceId={request.trace_id} />}
+        {reactor !== undefined && (
+          <RunOfRequest id={reactor} traceId={request.trace_id} isLater={status === 202} />
+        )}
         <About request={request} />
         <Kept label="Answer" value={answer} />
       </>
@@ -253,7 +274,7 @@ function Request({ request, id }: { request: Seen; id: string }) {
     'Time line': () => <TimeLine of={{ trace: request.trace_id }} current={id} />,
     Decision: () => <Decisions request={request} />,
     Request: () => [
-      <Facts key="about" of={sent} />,
+      <FactList key="about" of={sent} />,
       <Kept key="body" label="Body" value={request.request} />,
     ],
     Code: () => (
@@ -303,7 +324,7 @@ function About({ request }: { request: Seen }) {
     'Trace id': <code>{request.trace_id}</code>,
     Destination: destination && `${destination} ${destination_status}`,
   }
-  return <Facts of={facts} />
+  return <FactList of={facts} />
 }
 
 function describeKey({ key_header: header, key_state: state }: Seen): string {

@@ -8,6 +8,7 @@ import * as drafts from './draft.js'
 import { Button, Choose, EditDialog, Failure, Field, TextArea } from './forms.js'
 import { Note, Table } from './parts.js'
 import { go, linkTo } from './route.js'
+import { textOf as formatValue } from './schema-text.js'
 import { countOf, formatJson } from './text.js'
 
 type Preview = ResultOf<'access preview'>
@@ -88,6 +89,14 @@ export function EditApplication({ id, type: stored, initial }: EditProps) {
           <div class="form">
             <Field label="Name" value={name} change={(text) => set('name', text)} grows required />
             {id === undefined && <Choose label="Type" isShown of={TYPES} value={type} choose={setType} />}
+            <Field
+              label="Expires (UTC)"
+              name="expires_at"
+              type="datetime-local"
+              step={1}
+              value={formatValue('date', draft.expires_at)}
+              change={(text) => set('expires_at', drafts.dateOf(text))}
+            />
           </div>
           <RuleForm {...{ type, rows, change, nextKey, draft, set }} who={name || 'it'} />
         </>

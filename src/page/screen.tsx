@@ -1,9 +1,9 @@
 import type { ComponentChildren, FunctionComponent } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { type Asked, useAction, useLive, useRoute } from './api.js'
-import { ActProvider, type Choices, Choose, Failure, wordsOf } from './forms.js'
+import { type Asked, useAction, useAsked, useLive, useRoute } from './api.js'
+import { ActProvider, Button, type Choices, Choose, Failure, wordsOf } from './forms.js'
 import { Empty, Loading, Method, NoneFits } from './parts.js'
-import { linkTo, type Route, setFilter, titleOf } from './route.js'
+import { go, linkTo, type Route, setFilter, titleOf } from './route.js'
 import { Items, useChosen } from './rows.js'
 
 interface Bar {
@@ -53,6 +53,37 @@ export function Screen({
         </div>
       </section>
     </ActProvider>
+  )
+}
+
+const PAGE_SIZE = 100
+
+/** The input of a list operation: the page that the address names. */
+export function usePaging(size = PAGE_SIZE) {
+  const { filters } = useRoute()
+  return { size, page: Number(filters.page ?? 1) }
+}
+
+/** The row that the address names, which may be on another page of the list than the shown page. */
+export function useNamed<R>(operation: 'app list' | 'proxy list' | 'reactor list'): R | undefined {
+  const { id = '-' } = useRoute()
+  const { result } = useAsked(operation, { id: [id], size: 1 })
+  return result?.data[0] as R | undefined
+}
+
+/** `of`: the number of pages. */
+export function Pages({ of }: { of: number }) {
+  const route = useRoute()
+  const page = Number(route.filters.page ?? 1)
+  const turn = (to: number) => () =>
+    go(linkTo(route.screen, undefined, { ...route.filters, page: String(to) }))
+  if (of < 2) return null
+  return (
+    <nav class="row" aria-label="Pages">
+      <Button text="Newer" disabled={page <= 1} act={turn(page - 1)} />
+      Page {page} of {of}
+      <Button text="Older" disabled={page >= of} act={turn(page + 1)} />
+    </nav>
   )
 }
 
@@ -144,8 +175,10 @@ interface ItemsOf<R> extends Bar {
   thing: string
   asked: Asked<{
     data: readonly R[]
-    pagination?: { total_items?: number | undefined; page_size?: number | undefined }
+    pagination?: { total_items?: number; total_pages?: number; next?: string }
   }>
+  /** The row that the address names, if it is not on the shown page. */
+  named?: R | undefined
   textOf(row: R): string
   item(row: R): ComponentChildren
   detail: FunctionComponent<{ of: R }>
@@ -156,29 +189,41 @@ interface ItemsOf<R> extends Bar {
 }
 
 export function ItemScreen<R extends { id: string }>(given: ItemsOf<R>) {
-  const { thing, asked, textOf, item, detail: Shown, groupOf, itemClass, empty, ...bar } = given
+  const { thing, asked, named, textOf, item, detail: Shown, groupOf, itemClass, empty, ...bar } = given
   const route = useRoute()
   const all = asked.result?.data
   const rows = (all ?? []).filter((row) => fits(route, textOf(row)))
-  const chosen = useChosen(rows, ({ id }) => id, route.id)
+  const listed = useChosen(rows, ({ id }) => id, route.id)
+  const chosen = listed ?? (route.id !== undefined && route.id === named?.id ? named : undefined)
   const [title, text, command] = empty ?? []
   const nothing = title && <Empty {...{ title, text, command }}>{bar.actions}</Empty>
   const none = all && (all.length === 0 ? nothing : <NoneFits thing={thing} />)
   const linkOf = ({ id }: R) => linkTo(route.screen, id, route.filters)
-  const total = asked.result?.pagination?.total_items ?? 0
-  const isCut = all !== undefined && total > all.length
+  const { total_items = 0, total_pages = 1 } = asked.result?.pagination ?? {}
+  const isCut = all !== undefined && total_items > all.length
   const cut = isCut && (
-    <span class="dim small">
-      The newest {all.length} of {total}
+    <span class="dim small" key="cut">
+      {all.length} of {total_items}, newest first. The search finds what is on this page.
     </span>
   )
   return (
-    <Screen {...bar} filters={[bar.filters, cut]} error={asked.error} kind="split reader">
+    <Screen
+      {...bar}
+      filters={[bar.filters, <Pages key="pages" of={total_pages} />, cut]}
+      error={asked.error}
+      kind="split reader"
+    >
       <Items {...{ rows, chosen, linkOf, groupOf, itemClass }} empty={none}>
         {item}
       </Items>
       {chosen && <Shown key={chosen.id} of={chosen} />}
-      {!chosen && route.id !== undefined && all && <Missing thing={thing} id={route.id} />}
+      {!chosen && route.id !== undefined && all && (
+        <Missing
+          thing={thing}
+          id={route.id}
+          {...(total_pages > 1 && { why: 'It was deleted, or it is on another page of the list.' })}
+        />
+      )}
     </Screen>
   )
 }

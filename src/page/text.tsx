@@ -45,7 +45,7 @@ function markLine(text: string, line: number | undefined): ComponentChildren {
 export const formatJson = (value: unknown) =>
   typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)
 
-const MARKED = /("(?:[^"\\]|\\.)*"(?=:)|"\((?:object|string|number|boolean|array of \d+|\d+ characters)\)")/
+const MARKED = /("(?:[^"\\]|\\.)*"(?=:)|"\((?:object|string|number|boolean|array of \d+|\d+ characters?)\)")/
 
 export function Json({ value, ...rest }: Labelled & { value: unknown }) {
   const text = formatJson(value)

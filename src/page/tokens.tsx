@@ -7,9 +7,9 @@ import { Button, Confirm, Copy, Tabs, useDialog } from './forms.js'
 import { useKeys } from './frame.js'
 import { Badge, Empty, Facts, NoneFits, Seeing, Table } from './parts.js'
 import { SAMPLES } from './recorded.js'
-import { go, linkTo, type Route, setFilter } from './route.js'
+import { go, linkTo, type Route } from './route.js'
 import { Rows, useChosen } from './rows.js'
-import { Detail, Filter, Missing, Screen } from './screen.js'
+import { Detail, Filter, Missing, Pages, Screen } from './screen.js'
 import { ApplicationLink, CodeTabs, formatSpan, Json, Time } from './text.js'
 import { EditToken, NewToken } from './token-forms.js'
 import { TimeLine } from './trail.js'
@@ -115,20 +115,6 @@ function Searched({ of: { searched = 0, total = 0 } }: { of: Found }) {
     <span class="dim small">
       Among the newest {searched} of {total} tokens, and in all search indexes
     </span>
-  )
-}
-
-function Pages({ of }: { of: number }) {
-  const route = useRoute()
-  const page = Number(route.filters.page ?? 1)
-  const turn = (to: number) => () => setFilter(route, 'page', String(to))
-  if (of < 2) return null
-  return (
-    <nav class="row" aria-label="Pages">
-      <Button text="Newer" disabled={page <= 1} act={turn(page - 1)} />
-      Page {page} of {of}
-      <Button text="Older" disabled={page >= of} act={turn(page + 1)} />
-    </nav>
   )
 }
 

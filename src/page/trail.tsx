@@ -6,7 +6,7 @@ import { type Seen, useLive, useNameOf, useRead } from './api.js'
 import { Failure } from './forms.js'
 import { Badge, Status } from './parts.js'
 import { linkTo, screenOf } from './route.js'
-import { formatTime } from './text.js'
+import { countOf, formatTime } from './text.js'
 
 /** Short ids for the address: the beginning of the trace id. If a client repeats a trace id, a number is added. */
 export function useIds(requests: readonly Seen[]): Map<Seen, string> {
@@ -87,7 +87,7 @@ function Described({ of: item }: { of: TrailItem }) {
     )
   return (
     <>
-      {reactor} <State of="waiting" />, {item.attempts} attempts
+      {reactor} <State of="waiting" />, {countOf(item.attempts, 'attempt')}
     </>
   )
 }

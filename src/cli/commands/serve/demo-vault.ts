@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { findFixture } from '../../../assets.js'
+import { TestClock } from '../../../control/control-state.js'
 import { API_KEY } from '../../../domain/access/application.js'
 import { isObject, tryJson } from '../../../domain/json/json.js'
 import { isKey } from '../../../domain/text/base58.js'
@@ -25,12 +26,18 @@ const KEY_FILE = 'vault.key'
 const SAMPLES = 'applications.json'
 
 /**
- * Opens the demo vault. If the demo vault does not exist, creates it with sample data.
+ * Opens the demo vault. If the demo vault does not exist, creates it with sample data. `clock`: the clock of the vault,
+ * which a person may move, because the data are samples.
  * @throws CofferError the errors of `openVault`
  */
 export async function openDemoVault(context: CommandContext) {
   const directory = resolve(context.cwd, DEMO_DIRECTORY)
-  const place: VaultLocation = { ...placeOf(context, join(directory, 'vault')), role: 'server' }
+  const clock = new TestClock(context.clock)
+  const place: VaultLocation = {
+    ...placeOf(context, join(directory, 'vault')),
+    role: 'server',
+    clock: clock.now,
+  }
   if (!existsSync(directory)) await createDemoVault(directory, place)
   const read = (name: string) => readFile(join(directory, name), 'utf8')
   const samples = tryJson(await read(SAMPLES).catch(() => ''))
@@ -41,8 +48,10 @@ export async function openDemoVault(context: CommandContext) {
         `${quoteWord(directory)}. For a new demo vault, move it away first: mv ${quoteWord(directory)} ${quoteWord(`${directory}.old`)}`,
     )
   const app = await openVault(place, async () => ({ kind: 'key-file', text: await read(KEY_FILE) }))
+  // The clock of an earlier start may have been moved. Each start begins with the real time.
+  await app.store.write(async (writer) => writer.storeTime({ isTrusted: true }))
   await beginAsService(app)
-  return { app, directory, samples }
+  return { app, clock, directory, samples }
 }
 
 /**
@@ -85,4 +94,11 @@ async function fill(app: App): Promise<void> {
   const lines = (await readFile(findFixture('tokens.ndjson'), 'utf8')).trim().split('\n')
   await ask('token import', { rows: lines.map((line) => JSON.parse(line)) })
   await ask('seed apply', { seed: JSON.parse(await readFile(findFixture('seeds/demo.json'), 'utf8')) })
+  // The seed creates its tokens before its webhook, so only this token causes a delivery, which the server may not send.
+  await ask('token create', {
+    id: 'order-17',
+    type: 'token',
+    data: 'Order 17',
+    mask: '{{ data | slice: 6, 2 }}',
+  })
 }

@@ -177,9 +177,10 @@ async function followSeed(context: CommandContext, path: string) {
 
 async function openDemo(context: CommandContext) {
   const { openDemoVault } = await import('./demo-vault.js')
-  const { app, directory, samples } = await openDemoVault(context)
+  const { app, clock, directory, samples } = await openDemoVault(context)
   const place = `${directory}, with sample tokens; remove it to start over`
-  return { control: new ControlState(app), samples, place, flags: ['--vault', directory] }
+  const control = new ControlState(app, undefined, undefined, clock)
+  return { control, samples, place, flags: ['--vault', directory] }
 }
 
 type RunBeside = (variables: Readonly<Record<string, string | undefined>>) => Promise<void>
