@@ -55,6 +55,8 @@ function createServer(place: Place) {
     read: <Name extends OperationName>(operation: Name, input: object = {}) =>
       ask({ operation, input }) as Promise<ResultOf<Name>>,
     readNews: (after: number, version: string | undefined) => ask({ after, version }) as Promise<News>,
+    /** Forks belong to the vault, and not to the fork that the page shows. */
+    deleteFork: (id: string) => send('ask', { operation: 'control fork delete', input: { id } }),
     listSessions: () => ask({ threeds: {} }) as Promise<SessionList>,
     readSession: (id: string) => ask({ threeds: { id } }) as Promise<SessionDetail>,
     readTrail: (trail: object) => ask({ trail }) as Promise<Trail>,

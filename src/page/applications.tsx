@@ -108,7 +108,7 @@ function DryRun({ id }: { id: string }) {
   }
   return (
     <Form class="card stack" send={ask}>
-      <h2>Would it be allowed?</h2>
+      <h3 class="title">Would it be allowed?</h3>
       <div class="form">
         <Choose label="Permission" name="permission" isShown of={session.permissions} value="token:read" />
         <Field label="Container or token" name="target" defaultValue="/pci/high/" required grows />

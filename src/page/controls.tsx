@@ -198,7 +198,7 @@ function State() {
 }
 
 function Forks() {
-  const { news, place, setPlace, ask } = useLive()
+  const { news, place, setPlace, ask, deleteFork } = useLive()
   const forks = (news?.forks ?? []).map(({ name, ...each }) => ({
     name: name ?? each.id.slice(0, 8),
     ...each,
@@ -206,8 +206,8 @@ function Forks() {
   const isShown = (id: string) => place.fork === id
   const show = useDialog()
   const remove = async (id: string) => {
+    await deleteFork(id)
     if (isShown(id)) setPlace({})
-    await ask('control fork delete', { id })
   }
   const leave = ({ id, name }: { id: string; name: string }) =>
     show(

@@ -26,10 +26,9 @@ function group<T>(all: readonly T[], split: (each: T) => [key: string, value: st
   return groups
 }
 
-/** The plural of a noun in the name of a permission: `token intents`, `proxies`, `3ds sessions`, `keys`, `apple pay`. */
+/** The plural of a noun in the name of a permission: `token intents`, `proxies`, `3ds sessions`, `apple pay`. */
 function nameMany(noun: string): string {
   if (/s$|real time$| pay$/.test(noun)) return noun
-  if (/[aeo]y$/.test(noun)) return `${noun}s`
   return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`
 }
 

@@ -168,7 +168,14 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
           ['Send again', `: delivery ${each.id.slice(0, 8)}`, () => resend(each)],
         ]}
       />
-      {shown && <DeliveryDetail key={shown.id} delivery={shown} isOpened={shown.id === opened} />}
+      {shown && (
+        <DeliveryDetail
+          key={shown.id}
+          delivery={shown}
+          isOpened={shown.id === opened}
+          isBlocked={isBlocked}
+        />
+      )}
     </Detail>
   )
 }
@@ -179,7 +186,9 @@ function DeliveryState({ of: { state, status }, isBlocked }: { of: Delivery; isB
   return <Badge kind={KINDS[state]}>{[state, ' ', status]}</Badge>
 }
 
-function DeliveryDetail({ delivery, isOpened }: { delivery: Delivery; isOpened: boolean }) {
+type DetailProps = { delivery: Delivery; isOpened: boolean; isBlocked: boolean }
+
+function DeliveryDetail({ delivery, isOpened, isBlocked }: DetailProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     if (!isOpened) return
@@ -192,7 +201,7 @@ function DeliveryDetail({ delivery, isOpened }: { delivery: Delivery; isOpened: 
     Delivery: <code>{id}</code>,
     'Trace id': <code>{trace}</code>,
     'Last attempt': attempted_at && <Time of={attempted_at} />,
-    'Next attempt': due_at && <Time of={due_at} />,
+    'Next attempt': due_at && !isBlocked && <Time of={due_at} />,
     Failure: failure,
   }
   return (

@@ -54,9 +54,12 @@ const KEYS: Record<string, string> = {
 
 const KEPT_ADDRESS = 'coffer-page-address'
 
+const isLogin = () => location.hash.startsWith('#login=')
+
 function useRoute() {
   const [route, setRoute] = useState(readRoute)
-  useEvent('hashchange', () => setRoute(readRoute()))
+  // A sign-in link is no place. If the page went to it, the page would forget the place to return to.
+  useEvent('hashchange', () => !isLogin() && setRoute(readRoute()))
   return route
 }
 
@@ -177,7 +180,7 @@ function App({ session, fault }: { session?: PageSession | undefined; fault?: st
 async function start(): Promise<void> {
   // If a sign-in link is opened in the tab of the page, only the hash of the address changes. The browser
   // then does not reload the page, so this listener reloads it.
-  addEventListener('hashchange', () => location.hash.startsWith('#login=') && location.reload())
+  addEventListener('hashchange', () => isLogin() && location.reload())
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
   // Removes the secret of the link from the address, so that it is not stored in the history and in
   // bookmarks. After the sign-in, the page shows the tenant or fork that this browser showed last.

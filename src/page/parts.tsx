@@ -101,7 +101,7 @@ type NoteProps = Children & { kind?: string; title: string }
 
 export const Note = ({ kind = 'bad', title, children }: NoteProps) => (
   <div class={`note ${kind}`}>
-    <h2>{title}</h2>
+    <h3 class="title">{title}</h3>
     <div>{children}</div>
   </div>
 )

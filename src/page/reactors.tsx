@@ -113,7 +113,7 @@ function ReactorDetail({ of: reactor }: { of: Reactor }) {
         <Runs runs={result} error={error} name={name} />
       </div>
       <div class="card stack">
-        <h2>Run it</h2>
+        <h3 class="title">Run it</h3>
         <Composer key={path} draft={{ method: 'POST', path, body }} verb="Run" />
         <p class="dim small">
           <code>{'{{ card-1 }}'}</code> stands for the data of the token. It goes to the code, not to this

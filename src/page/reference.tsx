@@ -159,7 +159,7 @@ function OperationDetail({ operation }: { operation: Operation }) {
       <div class="stack">
         {!isAlone && !path.startsWith('/proxy') && (
           <div class="card stack">
-            <h2>Try it</h2>
+            <h3 class="title">Try it</h3>
             <Composer
               draft={{ method, path, query: inside('query').map(({ name }) => name), type, body }}
               change={setCall}

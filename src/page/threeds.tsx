@@ -140,7 +140,7 @@ function Decide({ session, leftMs }: { session: SessionDetail; leftMs: number })
   const wrong = attempts > 0 ? ` Wrong answers: ${attempts}.` : ''
   return (
     <section class="card stack" aria-label="Decide">
-      <h2>{WAITS[kind]}</h2>
+      <h3 class="title">{WAITS[kind]}</h3>
       <p class="dim">
         {kind === 'browser' && `${page}${wrong} `}
         {leftMs > 0 ? `It ends by itself in ${formatSpan(leftMs)}.` : 'Its time is over.'}
