@@ -215,10 +215,39 @@ t.test(
       json.data.find(({ name }: { name: string }) => name === 'support'),
       { rules: [{ transform: 'mask' }] },
     )
+    const vault = ['--vault', '.coffer-demo', '--output', 'json']
+    const hooks = JSON.parse((await runCommand(place, ['webhook', 'list', ...vault])).stdout)
+    t.match(hooks.data, [{ name: 'billing', destination: { state: 'blocked' } }])
+    const deliveries = await runCommand(place, ['webhook', 'deliveries', hooks.data[0].id, ...vault])
+    t.match(JSON.parse(deliveries.stdout).data, [
+      { type: 'token.created', state: 'waiting', failure: /--allow-net/ },
+    ])
     child.kill('SIGTERM')
     t.equal((await ended).code, 0)
   },
 )
+
+t.test('if the clock of the demo was moved, the next start begins with the real time', async (t) => {
+  const place = workplaceFor(t)
+  const first = await startProcess(place, ['--demo'])
+  const { clock } = createControl({ url: first.announcement.url, key: first.announcement.control!.key! })
+  await clock.advance({ by: '30d' })
+  const key = first.announcement.applications.private?.key
+  const made = await request(first.announcement, key, 'POST /tokens', { type: 'token', data: 'later' })
+  t.ok(Date.parse(made.json.created_at) - Date.now() > 29 * 86_400_000)
+  first.child.kill('SIGKILL')
+  await first.ended
+  const second = await startProcess(place, ['--demo'])
+  const { json } = await request(second.announcement, key, 'POST /tokens', { type: 'token', data: 'now' })
+  t.ok(Math.abs(Date.parse(json.created_at) - Date.now()) < 60_000)
+  t.equal(
+    (await request(second.announcement, key, `GET /tokens/${made.json.id}`)).status,
+    200,
+    'nothing is lost',
+  )
+  second.child.kill('SIGTERM')
+  t.equal((await second.ended).code, 0)
+})
 
 t.test('if a start is killed while it creates the demo vault, the next start succeeds', async (t) => {
   const place = workplaceFor(t)

@@ -209,6 +209,31 @@ t.test(
 )
 
 t.test(
+  'a request of the page may be as large as a request to the server, and only a session may send a large one',
+  async (t) => {
+    const { ask, asks, own, signIn } = await open(t)
+    const large = { id: 'large', type: 'token', data: '"'.repeat(400_000) }
+    t.match(await ask('token create', large), { status: 401 }, 'without a session, the body is not read')
+    await signIn()
+    t.match(await ask('token create', large), { status: 201, json: { id: 'large' } })
+    const grants = { type: 'private', permissions: ['token:create'] }
+    const { id: application } = await own('app create', { name: 'writer', ...grants })
+    const send = (data: string) => {
+      const body = JSON.stringify({ type: 'token', data })
+      return asks({ request: { method: 'POST', target: '/tokens', application, body } })
+    }
+    t.match(
+      await send('"'.repeat(400_000)),
+      { status: 200, json: { status: 403 } },
+      'the application may not',
+    )
+    t.match(await send('x'.repeat(1024 * 1024)), { json: { status: 413 } }, 'the limit of the server')
+    t.match(await send('x'.repeat(3 * 1024 * 1024)), { status: 413 })
+    t.match(await ask('token create', { data: Array(60_000).fill(1) }), { status: 400 }, 'too many values')
+  },
+)
+
+t.test(
   'a session of the dashboard never gets plaintext, and can perform only the operations that the page needs',
   async (t) => {
     const { ask, asks, signIn } = await open(t)

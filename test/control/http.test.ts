@@ -87,14 +87,16 @@ t.test('with --ephemeral, the whole control plane is available, but only with th
 })
 
 t.test(
-  '--test-controls and --demo enable only faults, requests, mail, reveals and the dashboard',
+  '--test-controls and --demo enable only faults, requests, mail, reveals and the dashboard, and --demo also a clock',
   async (t) => {
     const { control: ofDemo } = await start(t, ['--demo'])
     const { control, place } = await start(t, ['--test-controls'])
     const own = { 'svc-api-key': control!.key }
     for (const { url, key } of [ofDemo!, control!])
       for (const line of LINES) {
-        const isThere = /faults|requests|not-emulated|outbox|reveals|page/.test(line)
+        const isThere =
+          /faults|requests|not-emulated|outbox|reveals|page/.test(line) ||
+          (url === ofDemo!.url && line.includes('clock'))
         t.equal((await ask(url, line, { 'svc-api-key': key })).status, isThere ? 200 : 404, line)
       }
     const faults = ['control', 'fault', 'list', '--output', 'table']

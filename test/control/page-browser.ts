@@ -14,7 +14,6 @@ export async function open(t: Test, seed: Seed, options: Pick<ServerOptions, 'al
   })
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 } })
   const page = await context.newPage()
-  page.setDefaultTimeout(8000) // TEMP
   const complaints: string[] = []
   page.on('pageerror', ({ message }) => complaints.push(message))
   page.on('console', (message) => {

@@ -192,6 +192,10 @@ t.test(
       })
       await show(page, `applications/${id}`, 'Applications')
       await detail.getByText('it may create apple pay, google pay and token intents').waitFor()
+      t.notMatch(
+        await page.locator('#page').innerText(),
+        /proxys|webhookss|\bpaies\b|\b1 (?:requests|tokens|proxies)\b/,
+      )
     })
 
     await t.test(

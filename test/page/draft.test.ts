@@ -80,3 +80,10 @@ t.test('the form says which drafts only JSON can show', async (t) => {
   t.equal(drafts.whyNotShown({ permissions: 'x' as never }), 'permissions is not a list')
   t.equal(drafts.whyNotShown({ rules: [1] }), 'a rule is not an object')
 })
+
+t.test('a date of a form is in UTC, and a text that is no date is left to the server', async (t) => {
+  t.equal(drafts.dateOf('2090-01-15T09:00'), '2090-01-15T09:00:00.000Z')
+  t.equal(drafts.dateOf('2090-01-15T09:00:30'), '2090-01-15T09:00:30.000Z')
+  t.equal(drafts.dateOf(''), undefined)
+  t.equal(drafts.dateOf('12090-01-15T09:00'), '12090-01-15T09:00')
+})
