@@ -222,11 +222,7 @@ t.test(
       const body = JSON.stringify({ type: 'token', data })
       return asks({ request: { method: 'POST', target: '/tokens', application, body } })
     }
-    t.match(
-      await send('"'.repeat(400_000)),
-      { status: 200, json: { status: 403 } },
-      'the application may not',
-    )
+    t.match(await send('"'.repeat(400_000)), { status: 200, json: { status: 201 } })
     t.match(await send('x'.repeat(1024 * 1024)), { json: { status: 413 } }, 'the limit of the server')
     t.match(await send('x'.repeat(3 * 1024 * 1024)), { status: 413 })
     t.match(await ask('token create', { data: Array(60_000).fill(1) }), { status: 400 }, 'too many values')

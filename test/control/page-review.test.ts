@@ -222,6 +222,36 @@ t.test(
       },
     )
 
+    await t.test(
+      'an answer about a vault that changed meanwhile is shown, and then read again',
+      async (t) => {
+        await show(page, 'requests', 'Requests')
+        const held: (() => void)[] = []
+        await page.route('**/_dashboard/ask', async (route) => {
+          if (/"operation":"token list"/.test(route.request().postData() ?? ''))
+            await new Promise<void>((go) => held.push(go))
+          await route.continue()
+        })
+        const first = page.waitForRequest((request) => /"size":100/.test(request.postData() ?? ''))
+        await show(page, 'tokens', 'Tokens')
+        await first
+        await page.locator('.list .skeleton').waitFor()
+        const tokens = (await server.ask('token list', {})).pagination.total_items
+        await server.ask('token create', { id: 'newest', type: 'token', data: 'x' })
+        await page.getByRole('link', { name: `Tokens ${tokens + 1}` }).waitFor()
+        for (const go of held.splice(0)) go()
+        await page.locator('tbody [data-link]').first().waitFor()
+        while (held.length === 0) await page.waitForTimeout(20)
+        t.ok(
+          (await page.locator('tbody [data-link]').count()) >= 1,
+          'the rows stay while the page reads again',
+        )
+        await page.unroute('**/_dashboard/ask')
+        for (const go of held.splice(0)) go()
+        await page.locator('tbody').getByText('newest').waitFor()
+      },
+    )
+
     await t.test('a body of more than 64 KiB is accepted, up to the limit of the server', async (t) => {
       await show(page, 'tokens', 'Tokens')
       await pressButton(page, 'New token')
