@@ -227,8 +227,9 @@ t.test(
       async (t) => {
         await show(page, 'requests', 'Requests')
         const held: (() => void)[] = []
+        let isHeld = true
         await page.route('**/_dashboard/ask', async (route) => {
-          if (/"operation":"token list"/.test(route.request().postData() ?? ''))
+          if (isHeld && /"operation":"token list"/.test(route.request().postData() ?? ''))
             await new Promise<void>((go) => held.push(go))
           await route.continue()
         })
@@ -246,9 +247,10 @@ t.test(
           (await page.locator('tbody [data-link]').count()) >= 1,
           'the rows stay while the page reads again',
         )
-        await page.unroute('**/_dashboard/ask')
+        isHeld = false
         for (const go of held.splice(0)) go()
         await page.locator('tbody').getByText('newest').waitFor()
+        await page.unrouteAll({ behavior: 'wait' })
       },
     )
 
