@@ -113,7 +113,7 @@ export async function prepareUnit(app: App, from: number, count: number): Promis
   return prepared
 }
 
-/** Fingerprints, encrypts, digests and writes the tokens in one unit of work. */
+/** In one unit of work, computes fingerprints and digests of the tokens, encrypts the tokens and writes them. */
 export async function writeUnit(app: App, unit: readonly Prepared[]): Promise<void> {
   const { number } = await app.tenant()
   await app.store.write(async (writer) => {

@@ -60,7 +60,7 @@ export async function startPeer(transform: Transform): Promise<FreshServer> {
 /** Stops the server and waits for the end of its process. */
 export async function stop({ child }: FreshServer): Promise<void> {
   const ended = once(child, 'exit')
-  // The peer removes its files when it is disconnected.
+  // When the peer is disconnected, it removes its files.
   if (child.connected) child.disconnect()
   else child.kill()
   await ended

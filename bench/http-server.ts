@@ -1,7 +1,7 @@
 /**
  * Runs one server of the HTTP benchmark in a separate process: either a floor, or Coffer on a vault with `tokens`
  * tokens, in files or in a store. The server sends its port and keys when it is ready. Later the server answers the
- * message `cpu` with the CPU time in ms that it has used.
+ * message `cpu` with its CPU time, in ms.
  */
 import { randomUUID } from 'node:crypto'
 import {

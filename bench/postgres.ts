@@ -22,9 +22,9 @@ import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 48
 /**
- * For each shape, the number of servers and of connections to each server. If many requests run on one server at once,
- * these requests share work. Therefore some shapes have the same total number of connections, and others have the same
- * number of connections for each server.
+ * For each shape, the number of servers and of connections to each server. Concurrent requests to one server share
+ * work. Therefore the total number of connections is equal in some shapes, and the number for each server is equal in
+ * the others.
  */
 const SHAPES = [
   [1, CONNECTIONS],

@@ -1,8 +1,8 @@
 /**
  * Measures runs of a reactor with a trivial formula: cold, warm with one client, and warm with 50 clients. Each time is
  * compared with a floor of the same round: the start of an empty child, or a message to a child and back. The row
- * `react` measures the whole operation on a vault on disk, with one token in its arguments and synced records.
- * Argument: rounds.
+ * `react` measures the whole operation on a vault on disk, with one token in the arguments, and with records that are
+ * synced. Argument: rounds.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -17,8 +17,8 @@ export function createGets({ key, ids }: Pick<Ready, 'key' | 'ids'>): () => stri
 }
 
 /**
- * Returns a function that makes requests to create tokens. If `isKeyed` is true, each request has a new idempotency
- * key.
+ * Returns a function. Each call of the function makes a request that creates a token. If `isKeyed` is true, each
+ * request has a new idempotency key.
  */
 export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () => string {
   let serial = 1_000_000
@@ -30,8 +30,8 @@ export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () =
 }
 
 /**
- * Returns a function that makes requests to patch tokens. A token is patched again only after all other tokens. If
- * several loads run, each load starts at a different token.
+ * Returns a function. Each call of the function makes a request that patches a token. A token is patched again only
+ * after all other tokens. If several loads run, each load starts at a different token.
  */
 export function createPatches({ key, ids }: Ready): () => string {
   let serial = Math.floor(Math.random() * ids.length)
@@ -43,9 +43,10 @@ export function createPatches({ key, ids }: Ready): () => string {
 }
 
 /**
- * Returns a function that makes requests to delete tokens. The function removes the ids of these tokens from `ids`. The
- * order of the deletions is random, but the same in every run. A sorted order would distort the result: neighbouring
- * tokens share pages of the store, and deleting the newest token of a type costs more.
+ * Returns a function. Each call of the function makes a request that deletes a token. The function removes the ids of
+ * these tokens from `ids`. The order of the deletions is random, but the same in every run. A sorted order would
+ * distort the result: neighbouring tokens share pages of the store, and deleting the newest token of a type costs
+ * more.
  */
 export function createDeletes({ key, ids }: Ready): () => string {
   let seed = 1

@@ -1,7 +1,7 @@
 /**
  * Measures the time of a command from its start until its process has ended, and the time of a server until the server
- * is ready. Both times are compared with a Node process that does nothing. The arguments are rounds and sizes of the
- * vaults.
+ * is ready. The benchmark compares both times with the time of a Node process that does nothing. The arguments are
+ * rounds and sizes of the vaults.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -44,8 +44,8 @@ export interface Server {
 
 export interface InstallOptions {
   /**
-   * Whether each field is in a frame of the page, so that a test finds it with `frameLocator`, as it finds the hosted
-   * fields. Default: false.
+   * If true, each field is in a frame of the page. Then a test finds the field with `frameLocator`, like a hosted
+   * field. Default: false.
    */
   frame?: boolean
 }

@@ -48,7 +48,7 @@ export class CommandTree {
     this.#registry = registry
     this.#columns = columns
     const { program } = this
-    // This help is empty, because the caller of this class writes the help of the whole program.
+    // Commander prints no help of the program, because the caller of this class prints it.
     program.helpInformation = () => ''
     const append = (chunk: string) => {
       this.text += chunk
@@ -182,7 +182,7 @@ function listOptions(definition: RegisteredOperation): CommandOption[] {
     ],
     // Commands that write have no `--reveal`, because the answers of writes are always masked.
     [plaintext !== 'never' && isRead, '--reveal', 'show data in plaintext'],
-    // A command that only reads needs no idempotency key, because it can be repeated without one.
+    // A command that only reads needs no idempotency key, because every repetition is harmless.
     [
       takesIdempotencyKey(definition) && !isRead,
       '--idempotency-key <key>',

@@ -72,7 +72,8 @@ function explainUnlinked({ definition, input }: Asked, error: CofferError): Coff
 }
 
 export function describeMisspelled(noun: string, given: string, near: string): string {
-  // Keys can be listed only for one application, so there is no command that a person could paste.
+  // For a key, no list is suggested: `coffer app key list` needs the id of an application, which is not known
+  // here.
   const list = noun.includes(' ') ? '' : ` List them: coffer ${noun} list`
   return `${describeIds(`No ${noun}`, [given])}. Did you mean "${near}"?${list}`
 }

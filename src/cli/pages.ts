@@ -16,7 +16,7 @@ const NAMES_AT_ONCE = 50
 const MAX_NAMES = 10_000
 /** Limits the JSON that is kept in memory. Only NDJSON, ids and values are printed page by page. */
 const MAX_GATHERED_BYTES = 128 * 1024 * 1024
-/** Each page counts as this many more bytes, so that an endless list of empty pages reaches the limit too. */
+/** The size of a page counts as this many bytes more, so that endless empty pages reach the limit too. */
 const PAGE_BYTES = 1024
 const STREAMED: readonly Format[] = ['ndjson', 'id', 'value']
 

@@ -98,7 +98,7 @@ export function runOnTokens(context: CommandContext, options: Options, run: NonN
 }
 
 /**
- * Whether --quiet prints only ids: for lists and new records, but not for new keys, because these are shown only once.
+ * True for lists and new records: --quiet prints only the ids of these. False for new keys, which are shown only once.
  */
 function isIdEnough({ context, definition }: OperationLine): boolean {
   const { terminal, config } = context
@@ -149,7 +149,7 @@ function createNounList(task: Task): ListNoun {
   }
 }
 
-/** Finds tokens whose id is `id` or begins with it. Uses a search, so that the command need not list all tokens. */
+/** Finds tokens whose id is `id` or begins with `id`. Uses a search, so that the command need not list all tokens. */
 async function findTokens({ ask, context }: Task, id: string): Promise<readonly unknown[]> {
   if (!isShortId(id)) return []
   const query = `id:${id} OR id:${id.slice(0, SHORT_LENGTH)}*`

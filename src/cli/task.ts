@@ -184,7 +184,7 @@ export class Run {
     })
     const performed = { definition, input, result }
     try {
-      // If the reader closes the output early, this is an error only if the answer has a secret.
+      // If the reader closes the output early and the answer has a secret, this is an error.
       if (!(await printed) && hasSecret(performed))
         throw new CofferError('storage_failed', 'Its output was not read.')
     } catch (error) {

@@ -69,7 +69,9 @@ export async function writeUserSettings(directory: string, { others, ...known }:
   replaceUserFile(findTarget(path), `${text}\n`)
 }
 
-/** The target of a symbolic link. Returns the path itself if it is no link, or if its target is missing. */
+/**
+ * The target of a symbolic link. Returns `path` itself if it is not a link, or if the target of the link is missing.
+ */
 function findTarget(path: string): string {
   try {
     return realpathSync(path)

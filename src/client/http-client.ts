@@ -107,8 +107,8 @@ export function createHttpClient(options: HttpClientOptions) {
 }
 
 /**
- * Does nothing if this client sends the header that the server names (RFC 9110, 11.6.1): the server ignores a key in
- * any other header.
+ * Checks that this client sends the header that the server names (RFC 9110, 11.6.1), because the server ignores a key
+ * in any other header.
  * @throws CofferError `unauthenticated` if this client sends another header
  */
 function requirePrefix(

@@ -69,8 +69,8 @@ function readJson(text: string): unknown {
 }
 
 /**
- * Status, headers and body of an answer that reactor code or a destination has written. Our servers mark answers of
- * reactor code and of destinations. Returns undefined for an answer of the server itself.
+ * Status, headers and body of an answer that reactor code or a destination has written. Servers of Coffer mark such
+ * answers. Returns undefined for an answer of the server itself.
  */
 function readPassed(
   { http }: RegisteredOperation,

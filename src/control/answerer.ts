@@ -1,4 +1,7 @@
-/** Answers all requests of a server: for its control plane, its dashboard, and its vault or a fork of the vault. */
+/**
+ * Answers all requests to a server: requests to the control plane, the dashboard, the vault, and forks of the
+ * vault.
+ */
 import { CofferError } from '../errors.js'
 import { authenticate, readApplicationCaller } from '../framework/caller/authenticate.js'
 import { CONTROL_PATH } from '../framework/declaration.js'
@@ -90,7 +93,7 @@ export function createVaultService(
     answerVault,
   )
   // A request of the code of a run does not wait for a reset. A reset waits for the call that started the run, and
-  // this call waits for its code. If the code also waited for the reset, none of them would end.
+  // this call waits for its code. If the code also waited for the reset, neither the reset nor the call would end.
   const answerOwn = inOrder(
     [watch(dashboard), recordRequest(prefix, registry), applyFaults(refusal)],
     answerVault,
@@ -98,7 +101,9 @@ export function createVaultService(
   return { answerer: (request) => answer(new VaultExchange(request, control)), answerOwn }
 }
 
-/** Records requests and applies faults only if there is a control plane or somebody watches the dashboard. */
+/**
+ * Without a control plane and without a watched dashboard, requests are not recorded and faults are not applied.
+ */
 function watch(dashboard: Dashboard | undefined): VaultStep {
   return (exchange, next) => {
     const isSeen = exchange.control.app.control !== undefined || dashboard?.isWatched() === true

@@ -9,8 +9,8 @@ import type { App } from '../vault/app.js'
 import { isLocal } from './dashboard.js'
 
 /**
- * The number of wrong keys that one address may send in the period. After this number of wrong keys, the address has to
- * wait, and its requests are refused without comparing their keys.
+ * The number of wrong keys that one address may send in the period. After this number of wrong keys, requests from the
+ * address are refused for some time, and their keys are not compared.
  */
 export const WRONG_KEYS: Rate = { count: 10, periodMs: 60_000 }
 

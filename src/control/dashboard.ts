@@ -1,8 +1,8 @@
 /**
  * Serves the page at `/`. A signed-in browser has a session, which allows the operations of `page-work.ts`. Each
  * session has two secrets. The first secret is in a cookie. A browser sends a cookie to servers on all ports of the
- * host, so the cookie alone is not enough. The page keeps the second secret in its storage, which only pages from
- * this port can read, and sends it in a header.
+ * host, so the cookie alone is not enough. The page sends the second secret in a header, and keeps it in its storage,
+ * which only pages from this port can read.
  */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'

@@ -73,8 +73,8 @@ function valueAt(value: unknown, path: string): unknown {
 export type Pause = (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
 
 /**
- * Records the destination of a request to another server. Then makes the request fail as `fault` says. `fault` has
- * the form of a fault rule.
+ * Records the destination of a request to another server, and makes the request fail. `fault` describes the failure
+ * in the form of a fault rule.
  */
 export function watchDestination(
   fault: unknown,

@@ -29,7 +29,7 @@ interface OwnServerOptions {
   /** Further host names of the server, besides the name in `url`. */
   names?: readonly string[]
   ownOrigins?: readonly string[]
-  /** Runs the steps with which the server answers requests of code. */
+  /** Runs the steps by which the server answers a request that reactor code sends. */
   answer(): Promise<Answer<VaultExchange>>
 }
 

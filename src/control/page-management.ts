@@ -67,8 +67,8 @@ export function hideValues(configuration: object): Record<string, string> {
 }
 
 /**
- * Removes the key of the proxy, and the values that a person may have written into its configuration and its
- * transforms: a key of the destination, for example.
+ * Removes the key of the proxy, and the values in its configuration and its transforms that may be secrets, such as
+ * a key of the destination.
  */
 function hideProxySecrets(proxy: ResultOf<'proxy create'>) {
   const { key: _, requested: __, request_transform: ___, response_transform: ____, ...shown } = proxy
@@ -90,7 +90,7 @@ function hideOptions<T extends object>(transform: T): T {
   return { ...transform, options: Object.fromEntries(hidden) }
 }
 
-/** The mark in place of the query of an address, which may contain a secret of the receiver. */
+/** The mark in place of the query of an address. The query may contain a secret of the receiver. */
 const HIDDEN_QUERY = '?…'
 
 function hideQuery<T extends { url: string }>(webhook: T): T {

@@ -75,8 +75,8 @@ function withoutExamples<C extends { example?: unknown }, T extends { containers
 type Shown = { configuration: object; requested?: unknown }
 
 /**
- * Removes the requested version of a reactor, because the page does not show it and its configuration may contain
- * secrets.
+ * Removes the requested version of a reactor, because the page does not show this version, and its configuration may
+ * contain secrets.
  */
 function hideConfiguration<T extends Shown>({ requested: _, ...reactor }: T): Omit<T, 'requested'> {
   return { ...reactor, configuration: hideValues(reactor.configuration) } as Omit<T, 'requested'>
@@ -280,7 +280,7 @@ export type SendRequest = (
 ) => Promise<void>
 
 /**
- * Sends a request. Returns its record, which contains the answer without data.
+ * Sends a request. Returns the record of the request, which contains the answer without data.
  * @throws CofferError `validation`, `conflict` if the vault was reset in the meantime
  */
 export async function sendForPage(

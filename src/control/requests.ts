@@ -15,8 +15,8 @@ const MAX_NOT_EMULATED = 1000
 const MAX_SEGMENTS = 8
 const MAX_BODY_LENGTH = 16_384
 /**
- * The value of one of these properties is shown if it matches the pattern. A value that does not match is redacted,
- * because the caller may have put data into the property by mistake.
+ * The value of one of these properties is shown if the value matches the pattern. A value that does not match is
+ * redacted, because the caller may have put data into the property by mistake.
  */
 const SHOWN: Readonly<Record<string, RegExp>> = {
   id: /./s,
@@ -109,9 +109,8 @@ function templateOf(path: string, known: string): string {
 }
 
 /**
- * Keeps the properties in `known`. Keeps the values of these properties only if a value names something, such as an
- * id. JSON whose values are not kept is replaced by its shape, which contains only property names that are in
- * `names`.
+ * Keeps the properties in `known`, and those of their values that name something, such as an id. JSON whose values
+ * are not kept is replaced by its shape, which contains only property names that are in `names`.
  */
 export function redactBody(
   text: string,

@@ -31,14 +31,11 @@ export interface TextMac {
 export interface RecordKeys {
   data: Cipher
   index: TextMac
-  /**
-   * Computes the chains of log records. The function uses the fingerprint key, because a rekey does not
-   * change the fingerprint key.
-   */
+  /** Computes the chains of log records with the fingerprint key, because a rekey does not change this key. */
   logChain: Mac
   /** Keyed BLAKE2b-256 of text. */
   fingerprint(text: string): Uint8Array
-  /** Only in a fork of a vault: maps the id of a tenant in the original vault to its new id in the fork. */
+  /** Only in a fork of a vault: the id of each tenant in the fork, by its id in the original vault. */
   renamed?: ReadonlyMap<string, string>
 }
 
@@ -73,7 +70,7 @@ export interface Encrypted {
    */
   partyU: Uint8Array
   partyV: Uint8Array
-  /** The header as sent, in ASCII. */
+  /** The header in the form in which it was sent, in ASCII. */
   associated: Uint8Array
   /** 12 bytes. */
   nonce: Uint8Array

@@ -65,7 +65,10 @@ async function remove(
   await writer.remove('callback', tenant, id)
 }
 
-/** The notice for the operator after the first and the last attempt. The notice omits the path of the URL, which may be secret. */
+/**
+ * The notice for the operator after the first and the last attempt. The notice omits the path of the URL, because the
+ * path may be secret.
+ */
 function describeFailure({ url, reactor_id, attempts }: CallbackRecord, failure: string): string | undefined {
   const isLast = pauseAfter(attempts + 1) === undefined
   if (attempts > 0 && !isLast) return undefined

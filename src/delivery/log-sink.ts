@@ -13,7 +13,8 @@ const AT_ONCE = 100
 /** The log is read this often for new records, ms. */
 const READ_EVERY_MS = 500
 /**
- * A server that stops sends log records for at most this time, in ms. If the vault is in memory, the remaining records are lost.
+ * Before a server stops, it sends the remaining log records for at most this time, in ms. If the vault is in memory,
+ * the records that are left are lost.
  */
 const LAST_MS = 400
 const FIRST_PAUSE_MS = 500

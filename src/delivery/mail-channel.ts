@@ -13,7 +13,7 @@ const LONGEST_DELAY_MS = 3_600_000
 /** A mail without a link is retried for as long as a link is valid. */
 const TRIED_MS = 72 * 60 * 60 * 1000
 
-/** Loads the SMTP library, so call this only for a mail. */
+/** Requires: there is a mail to send, because this function loads the SMTP library. */
 async function openMailer(settings: { url: string; ca: string | undefined }): Promise<Mailer> {
   return (await import('./smtp.js')).openSmtp(settings)
 }

@@ -15,7 +15,7 @@ import {
 } from '../storage/store.js'
 import { Listeners } from './listeners.js'
 
-/** A stopping server waits this long for attempts in progress, ms. */
+/** Before a server stops, it waits this long for attempts in progress, ms. */
 const STOP_MS = 2_000
 const RESUMED_MS = 30_000
 const MINUTE_MS = 60_000
@@ -161,7 +161,7 @@ export class DeliveryQueue implements DeliveryPort {
   #listener: Listener | undefined
   #faults: unknown[] = []
   #isClosed = false
-  /** The last search for due records. This search found the records that were due by `until`, in this generation of the data. */
+  /** The last search for due records: it has found all records due by `until`, in this generation of the data. */
   #seen: { until: number; generation: number } | undefined
 
   /**
@@ -451,7 +451,9 @@ export class DeliveryQueue implements DeliveryPort {
     return taken
   }
 
-  /** Tries one record of a closed lane. Opens the lane if its destination may be called again, or if no record waits. */
+  /**
+   * Tries one record of a closed lane. Opens the lane if the destination may be called again, or if no record waits.
+   */
   #probe(state: LaneState): void {
     if (state.isTaking || state.running > 0) return
     state.isTaking = true
@@ -528,7 +530,7 @@ export class DeliveryQueue implements DeliveryPort {
     return leased
   }
 
-  /** Calls `change` for each record, and stores its result if there is one. Skips deleted records. */
+  /** Calls `change` for each record that still exists. If a call returns a record, stores the returned record. */
   async #change(waiting: readonly WaitingRecord[], change: Outcome<Kind>['change']): Promise<void> {
     const { stored, more, now } = await this.#store.write(async (writer) => {
       const stored: [WaitingRecord, Queued][] = []

@@ -64,7 +64,7 @@ function overHttp(url: URL, token: string | undefined): Omit<SinkSender, 'id'> {
 
 /**
  * Each part of the log has a connection of its own. The sink closes the connection after the sink has read
- * everything. This close is the only acknowledgement that syslog has.
+ * everything. Syslog has no other acknowledgement than the closed connection.
  */
 function overTcp(url: URL): SinkSender['send'] {
   return async (records, stopping) => {

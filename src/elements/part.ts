@@ -1,4 +1,7 @@
-/** One input of a field. The page can read the text of a part only in the input of the part. */
+/**
+ * One input of a field. No attribute or event contains the text of a part, so the page can read the text only in
+ * the input.
+ */
 import { placeCaret } from './caret.js'
 import type { FieldError } from './errors.js'
 import type { Kind } from './kinds.js'

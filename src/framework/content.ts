@@ -10,7 +10,9 @@ export interface StagedUpload {
   readonly upload: string
 }
 
-/** Content that an operation returns. It can be read once: `for await (const bytes of content)`. */
+/**
+ * Content that an operation returns. The content can be read once: `for await (const bytes of content)`.
+ */
 export class Content implements AsyncIterable<Uint8Array> {
   /** The media type, such as `application/pdf`. */
   readonly type: string

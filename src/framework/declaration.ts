@@ -77,8 +77,8 @@ export interface Http {
      */
     readonly asSent?: string
     /**
-     * Only with `asSent`: the body may be any JSON. If the body is not an object, only the property `asSent`
-     * is read from it.
+     * Only with `asSent`: the body may be any JSON. If the body is not an object, the operation gets only the property
+     * that `asSent` names.
      */
     readonly mayBeAny?: true
     /** The content types of the body, the usual type first. The default is `application/json`. */

@@ -74,7 +74,9 @@ interface KeyedRequest {
   outer?: SubjectCollector | undefined
 }
 
-/** @throws CofferError `conflict` while the first request runs, or `forbidden` if the caller has lost access */
+/**
+ * @throws CofferError `conflict` while another request with this key runs, or `forbidden` if the caller has lost access
+ */
 export async function runIdempotent(
   host: Host,
   caller: Caller,

@@ -25,8 +25,8 @@ function listCardIds(value: unknown): string[] {
 }
 
 /**
- * Copies the answer without the verification codes of these cards, and changes nothing else. Contract:
- * `answer` is JSON.
+ * Copies the answer without the verification codes of these cards, and changes nothing else. Requires: `answer`
+ * is JSON.
  */
 export function withoutCodes<T>(answer: T, cards: readonly TokenRecord[]): T {
   if (cards.length === 0) return answer

@@ -1,6 +1,6 @@
 /**
- * The result of an operation. It is the operation's own answer, an entity that exists already, or an HTTP answer that a
- * reactor or another server has given.
+ * The result of an operation: its own answer, an entity that exists already, or an HTTP answer of a reactor or of
+ * another server.
  */
 import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 

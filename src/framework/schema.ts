@@ -281,7 +281,7 @@ export function readText(schema: Schema, text: string): unknown {
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type !== 'integer' && schema.type !== 'number') return text
   // Only page numbers have a schema without a maximum. A page number that is too large to be exact may become a similar
-  // number, because no list has that many pages. Both pages are empty.
+  // number, because no list has that many pages: the page is empty in both cases.
   if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text

@@ -30,7 +30,10 @@ export function formatEntry(entry: AccessEntry, time: number, format: 'text' | '
 /** The limit of buffered text. Further lines are dropped and counted. */
 const MAX_WAITING_BYTES = 65_536
 
-/** Returns a function that records a request. Lines of the same iteration of the event loop are written together. */
+/**
+ * Returns a function that adds a line about a request. Lines of the same iteration of the event loop are written
+ * together.
+ */
 export function createAccessLog(
   sink: { write(text: string): unknown; readonly writableLength: number },
   format: 'text' | 'json',

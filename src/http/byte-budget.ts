@@ -13,15 +13,9 @@ const MAX_OF_ONE = 2 / 3
  * not block small requests.
  */
 const SMALL_BYTES = 64 * 1024
-/**
- * The processing of a body of this size takes as long as a request without a body. This time is one unit of
- * work.
- */
+/** The processing of a body of this size takes as long as a request without a body: one unit of work. */
 const BYTES_OF_A_UNIT = 4 * 1024
-/**
- * The number of requests of usual size that one iteration of the event loop begins. These requests take about 10 ms
- * together.
- */
+/** The number of requests of usual size that one iteration of the event loop begins: about 10 ms of work. */
 const UNITS_IN_A_TURN = 50
 /** Waiting requests are deferred in favour of new connections for at most this number of iterations. */
 const MAX_DEFERRALS = 64

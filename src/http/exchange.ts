@@ -29,7 +29,7 @@ export interface HttpRequest {
    */
   streamBody?(limitBytes: number): AsyncIterable<Uint8Array>
   onLeave?: OnLeave | undefined
-  /** The result of building the code that the request stores, if the control plane has set one. */
+  /** The result of a build of the code in this request. Present only if the control plane has set the result. */
   provision?: Build | undefined
   outboundWrapper?: ((outbound: Outbound) => Outbound) | undefined
 }

@@ -67,8 +67,8 @@ function unsupported(message: string): CofferError {
 
 /**
  * `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map. If a key is repeated, the
- * first entry is used. Only the control plane refuses unknown parameters. If a property is a number and its
- * text is not, the value stays text, so that the validation refuses it.
+ * first entry is used. Only the control plane refuses unknown parameters. If a property must be a number
+ * but the parameter is no number, the value stays a text, so that the validation refuses the value.
  * @throws CofferError `validation` for invalid percent-encoding
  */
 export function readQuery({ query, path }: Endpoint, search: string) {

@@ -25,8 +25,7 @@ export interface RelayMatch {
 type Segments = readonly (string | undefined)[]
 
 /**
- * An area that is not emulated, and one path of this area: the path that equals the path of the request, or
- * that is above it.
+ * An area that is not emulated, and the path of this area that is equal to the path of the request or above that path.
  */
 export interface LeftOut {
   area: string

@@ -1,4 +1,4 @@
-/** The HTTP server with its sockets and time limits. When it stops, it first answers all accepted requests. */
+/** The HTTP server with its sockets and time limits. Before the server stops, it answers all accepted requests. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
@@ -88,7 +88,7 @@ export async function startServer(
     keepAliveLines: createKeepAliveLines(limits.keepAliveMs),
     createTraceId: host.createUuid,
   })
-  // Loaded only for TLS, so that a server without TLS starts sooner.
+  // A server without TLS does not load the module, and therefore starts sooner.
   const create = tls === undefined ? createServer : (await import('node:https')).createServer
   const pem = tls && { ...tls, handshakeTimeout: SERVER_LIMITS.headersMs }
   const listening = await listen(() => server.create(create, pem), addresses, port)

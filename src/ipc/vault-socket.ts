@@ -94,7 +94,7 @@ export async function serveVaultSocket(
   }
 }
 
-/** Whether a server may be listening. This check needs no keys, but a connection does. */
+/** Whether a server may be listening. Keys are not needed for this check, but for a connection. */
 export function hasVaultSocket(vault: Pick<VaultSocketOptions, 'files' | 'directory'>): boolean {
   return vault.files.stat(`${vault.directory}/${SOCKET}`) !== undefined
 }
@@ -145,7 +145,7 @@ export async function connectToVault(options: ConnectOptions) {
     )
   }
   return {
-    /** @throws CofferError `unavailable` if the server ends before it answers, or stops accepting connections */
+    /** @throws CofferError `unavailable` if the server ends before the answer, or accepts no more connections */
     async ask(message: unknown): Promise<unknown> {
       const probing = new AbortController()
       try {

@@ -13,8 +13,8 @@ const ADDRESS_OF_FUNCTION = 'http://localhost/'
 
 export interface WebhookOptions {
   /**
-   * Receives the signed requests: an address, or a function from request to response. Without `to`, each event counts as
-   * delivered.
+   * Receives the signed requests: an address, or a function from request to response. If `to` is absent, each event
+   * counts as delivered.
    */
   to?: string | ((request: Request) => Response | Promise<Response>)
   /** The types of events. Default: all. */

@@ -47,8 +47,8 @@ const isHidden = (transforms: readonly Transform[] = []) =>
   transforms.some(({ options }) => options?.value !== undefined || options?.token !== undefined)
 
 /**
- * Returns the transforms for the form, or undefined if the server has hidden values in them, because the form would
- * store the descriptions of the hidden values.
+ * Returns the transforms for the form, or undefined if the server has hidden values of the transforms, because the
+ * form would store descriptions in place of these values.
  */
 const shownOf = (transforms: readonly Transform[] = []) =>
   transforms.length === 0 || isHidden(transforms) ? undefined : transforms

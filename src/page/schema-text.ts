@@ -89,8 +89,8 @@ interface FieldToRead {
 }
 
 /**
- * Returns the value of a field. Returns undefined if the input has no property with this name: the field is empty, or it is unchanged in a
- * patch, or it is not in the form because the stored value stays.
+ * Returns the value of a field. Returns undefined if the field is empty, is unchanged in a patch, or is not in the form
+ * because the stored value stays.
  */
 export function readField(data: FormData, field: FieldToRead): { value: unknown } | undefined {
   const { name, kind, schema, value, isPatch } = field

@@ -123,8 +123,8 @@ interface DetailProps {
 export function Detail({ title, method, head, kind = 'stack', children }: DetailProps) {
   const { screen, id, filters } = useRoute()
   const { act, error } = useAction()
-  // The page sets a title with the id of the item in a layout effect. An effect runs later, so the title of the
-  // detail replaces that title.
+  // The page sets a title with the id of the item in a layout effect. An ordinary effect runs after layout
+  // effects, so the title of the detail replaces that title.
   useEffect(() => {
     if (id !== undefined) document.title = [title, titleOf(screen), 'Coffer'].join(' · ')
   }, [title, id, screen])

@@ -7,7 +7,7 @@ import { type Confinement, describeLaunch, type Launch, TIME_ZONE } from './conf
 import { type GuestMessage, type HostMessage, type MessageLimits, readGuestMessage } from './messages.js'
 
 /**
- * The signals by which a process ends when it aborts. A child that is the first process of a PID namespace cannot end
+ * A process that aborts ends by one of these signals. A child that is the first process of a PID namespace cannot end
  * by SIGABRT.
  */
 const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']

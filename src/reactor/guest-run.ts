@@ -111,8 +111,8 @@ export class GuestRun {
       this.#settleIdle = resolve
     })
     this.#endWatch = this.#watch(limits.timeMs)
-    // The limit of a message allows for JSON inside JSON. In JSON inside JSON, most text keeps about its size, but a
-    // control character takes seven bytes instead of one.
+    // The limit of a message allows for JSON inside JSON. There, most text keeps about its size, but a control
+    // character takes seven bytes in place of one byte.
     const maxBytes = 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
     guest.messageLimits = { maxBytes, maxBodyBytes }
     guest.listener = {

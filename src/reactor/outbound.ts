@@ -149,8 +149,8 @@ function entryOf(host: string, port: string): string {
 }
 
 /**
- * Makes an error with the code of a system error. The message of the system error is omitted, because it can quote the
- * request.
+ * Makes an error that contains the code of a system error, but not the message of the system error, which can quote
+ * the request.
  */
 function badGateway(what: string, cause: unknown): CofferError {
   const code = codeOf(cause)
@@ -219,7 +219,7 @@ export function createAllowList(entries: readonly string[]) {
     allowed.some((entry) => entry.host === normalizeHost(host) && (entry.port ?? port) === port)
   return {
     mayReach,
-    /** Whether a listed host may resolve to `address`: any public address, or an address that is itself on the list. */
+    /** A listed host may resolve to any public address, and to each address that is on the list too. */
     mayConnect: (host: string, address: string, port: number) => {
       if (!isPrivateAddress(address) || mayReach(address, port)) return true
       // The name `localhost` may have loopback addresses.

@@ -132,8 +132,7 @@ export class ReactorPool implements ReactorRuntime {
       ...{ client, access, limits, message, body, mayStart, isAsync, packages },
       maxBodyBytes: isTransform ? MAX_TRANSFORMED_BYTES : 0,
     })
-    // The event loop needs three iterations for a large result: one each for its message, its content, and the
-    // answer.
+    // A large result takes three iterations of the event loop: for its message, for its content and for the answer.
     const { raw = '', tokenize = '', res = '' } = typeof outcome.last === 'string' ? {} : outcome.last
     const isLarge = raw.length + tokenize.length + res.length > LARGE_CHARACTERS
     if (isLarge) await setImmediate()

@@ -105,7 +105,7 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
   // Measuring the memory takes microseconds on Linux, and starts a process on other platforms.
   const memoryEveryMs = workerData.platform === 'linux' ? 0 : 250
   const measuredAt = new Float64Array(ROWS)
-  /** The state and the deadline of each row at the last look that found a running child in it. */
+  /** For each row, its state and its deadline at the last look that found a running child in the row. */
   const seen = new Int32Array(ROWS)
   const deadlines = new Float64Array(ROWS)
 
@@ -171,8 +171,8 @@ type MeterTools = Pick<typeof import('node:fs'), 'readFileSync'> &
   Pick<typeof import('node:child_process'), 'execFileSync'>
 
 /**
- * This function also runs in the thread, so it uses nothing that is defined outside of it. @throws TypeError if the
- * memory cannot be measured
+ * This function also runs in the thread. Therefore it uses nothing that is defined outside of the function. @throws
+ * TypeError if the memory cannot be measured
  */
 export function createMemoryMeter(platform: string, { readFileSync, execFileSync }: MeterTools): MemoryMeter {
   const options = { encoding: 'latin1', timeout: 1_000, stdio: 'pipe' } as const

@@ -197,8 +197,8 @@ export interface EngineReader {
 }
 
 /**
- * Writes take effect in order. If a write fails, a later call of the writer or the unit of work itself may throw the
- * error.
+ * Writes take effect in order. The error of a failed write may be thrown later: by another call of the writer, or by
+ * the unit of work.
  */
 export interface EngineWriter extends EngineReader {
   /**
@@ -237,8 +237,8 @@ export interface Engine {
    */
   changeCounter?(kind: number): number
   /**
-   * The last known {@link EngineReader.changeCounter}. This number may be outdated. A unit that uses the number checks at its end
-   * whether the number was current.
+   * The last known {@link EngineReader.changeCounter}. This number may be outdated. A unit that has used the number
+   * checks at the end whether the number was current.
    */
   cachedCounter?(kind: number): number | undefined
   /**

@@ -34,7 +34,7 @@ export type Found<K extends Kind> = { records: RecordOf[K][]; total: number }
 type Located<K extends Kind> = { locations: RecordLocation<K>[]; total: number }
 
 export interface ClockState {
-  /** This unit is the first unit that sees a jump of the clock. */
+  /** True in the first unit of work that sees a jump of the clock. */
   isJump: boolean
   /** Records that expired until this time may be purged. ms since the epoch. 0: no record may be purged. */
   purgeBefore: number
@@ -82,7 +82,7 @@ export interface StoreReader {
   readonly clock: ClockState
   /** Returns undefined if the record does not exist or has expired. Returns a promise only if the engine must wait. */
   get<K extends Kind>(kind: K, tenant: number, id: string): Awaitable<RecordOf[K] | undefined>
-  /** Whether a record has this id, even a record that has expired and is not purged. */
+  /** True if a record has this id. A record that has expired but is not purged counts too. */
   isUsed(kind: Kind, tenant: number, id: string): Promise<boolean>
   /** Newest first. `total` is the exact number of matches. */
   find<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Found<K>>

@@ -409,7 +409,7 @@ async function answerRequest<Name extends string>(
   return outcome as Outcome<ResultOf<Name>>
 }
 
-/** The origin of requests without a socket, so that addresses in answers name the port of the server. */
+/** The origin for requests without a socket. With this origin, addresses in answers name the port of the server. */
 function originOf(server: AttachedServer): RequestOrigin | undefined {
   const base = server.addressFor(undefined)
   return base === NO_SERVER ? undefined : { base, accept: undefined }

@@ -95,7 +95,7 @@ export async function readHeaderAt(location: VaultLocation): Promise<Header> {
   return readHeader(location.files ?? nodeFiles(), location.directory)
 }
 
-/** Whether the directory has a vault, or some files of a vault. */
+/** True if the directory contains a vault or a part of a vault. */
 export function hasTraces(directory: string): boolean {
   return examineDirectory(nodeFiles(), directory) !== 'none'
 }

@@ -15,7 +15,7 @@ import { toBase64, toText } from '../storage/bytes.js'
 import type { Row, VaultRows } from '../storage/engine.js'
 import { eachRecord, readAll, type Store, type StoreWriter } from '../storage/store.js'
 
-/** The most log records in one unit of work. */
+/** The maximum number of log records in one unit of work. */
 const LOGGED_AT_ONCE = 5000
 
 export class ReadableRows {

@@ -78,8 +78,8 @@ export async function beginAsService({ store }: App): Promise<void> {
 export type SeededApplications = Record<string, SampleApplication & { key: string }>
 
 /**
- * Adds the samples if no tenant of the seed has a list of applications. An empty list counts as a list. `kept`: applications
- * whose keys stay. @throws CofferError like `seed apply`
+ * Adds the samples if no tenant of the seed has a list of applications, even an empty list. `kept`: applications whose
+ * keys stay. @throws CofferError like `seed apply`
  */
 export async function seedVault(
   app: App,

@@ -15,7 +15,7 @@ export const LEASE_MS = 15_000
 const RENEWALS_IN_A_LEASE = 3
 /** The record of an abandoned claim expires after this time. */
 const GONE_MS = 24 * 60 * 60 * 1000
-/** The status of an answer record without an answer yet: 102 Processing. */
+/** Until the answer is stored, its record has this status: 102 Processing. */
 const STATUS = 102
 
 export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'createUuid'>): Claims {

@@ -53,7 +53,10 @@ export function openInStore(effects: Effects, choose: ChooseOpener): Promise<App
   )
 }
 
-/** Requires: `work` closes the engine, which closes the pool. @throws CofferError like {@link openInStore} */
+/**
+ * Requires: `work` closes the engine. The engine then closes the pool. @throws CofferError like
+ * {@link openInStore}
+ */
 export function usingStore<T>(
   effects: Effects,
   choose: ChooseOpener,

@@ -56,7 +56,7 @@ async function expectProblem(t: Test, [status, name, ...parts]: Row): Promise<vo
   t.notMatch(text, SECRET, `${name}: the response repeats no part of the request`)
 }
 
-/** Declares a test that sends each row on its own connection, one row after another. */
+/** Declares a test that sends the rows one after another, each on a new connection. */
 const refuses = (title: string, rows: Row[]) =>
   t.test(title, async (t) => {
     for (const row of rows) await expectProblem(t, row)

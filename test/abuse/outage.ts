@@ -15,7 +15,7 @@ export interface Outage {
 
 const PAGE_SIZE = 100
 
-/** Starts a server, sends requests to it, ends it, and starts it again. */
+/** Starts a server, sends requests to the server, ends the server, and starts it again. */
 export async function runOutage({ signal, connections, seconds }: Outage) {
   const place = createWorkplace()
   try {

@@ -1,4 +1,7 @@
-/** `coffer conform`: Coffer itself, a server with faults, a hostile server, and an interrupt. */
+/**
+ * `coffer conform` against Coffer, against a server with faults, against a hostile server, and after an
+ * interrupt.
+ */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'

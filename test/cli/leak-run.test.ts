@@ -81,7 +81,7 @@ testHome('no file, output or error contains a secret', async (t, home) => {
   const search = await run(['token', 'search', '--query', 'type:bank'])
   t.equal(search.code, 0, search.stderr)
 
-  // These commands fail, and the input that the commands refuse contains a secret.
+  // Commands with these inputs fail. Each of the inputs contains a secret.
   const bodies = [
     '{"type":"card","data":{"number":"4111111111111112"}}',
     '{"type":"card","data":{"4111111111111112":1,"number":"4000056655665556"}}',

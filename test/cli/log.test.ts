@@ -1,4 +1,4 @@
-/** The log on the command line: its newest records, following new records, and its verification. */
+/** The log on the command line: `log tail`, `log tail --follow` and `log verify`. */
 import t from 'tap'
 import { verify } from '../../src/cli/nouns/log.js'
 import type { Task } from '../../src/cli/task.js'

@@ -13,7 +13,7 @@ const UUID = '1ec69f2a-3f0c-4f5e-8d6d-0f4c7f3a2b10'
 const CARD = '4242424242424242'
 
 /**
- * Operations that the test leaves out: they have no id in their path, or their command does not read the record with
+ * The test leaves out these operations, because the path has no id, or the command does not read the record with
  * that id.
  */
 const OTHERS = ['session authorize']

@@ -1,6 +1,6 @@
 /**
- * Every command prints in the format that its output flags request, or refuses the flags before it does anything
- * else.
+ * Every command prints in the format that its output flags request. A command that does not support a flag fails
+ * before it does anything else.
  */
 import { readdirSync } from 'node:fs'
 import t, { type Test } from 'tap'

@@ -105,7 +105,7 @@ testVault('a sensitive argument causes one warning, and other arguments cause no
 
 const CREATE = ['token', 'create', '--type', 'token', '--mask', '{{ data }}', '--quiet', '--data']
 
-/** Creates a token with a command of these words. Returns the data of the new token. */
+/** Runs `coffer token create` with these words. Returns the data of the new token. */
 async function store(home: Home, words: readonly string[], stdin = '') {
   const { id } = await home.json(['token', 'create', '--quiet', ...words], { stdin })
   return (await home.json(['token', 'get', id, '--reveal'])).data

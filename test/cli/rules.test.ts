@@ -1,5 +1,6 @@
 /**
- * Access rules in their short form: the commands that accept the short form, and the output that is printed in it.
+ * Access rules in their short form: the commands that accept this form, and the output that contains rules in this
+ * form.
  */
 import { ruleOf, testVault } from './home.js'
 

@@ -1,4 +1,7 @@
-/** One run of the program: its output, its questions, its failures, and the identity with which it acts. */
+/**
+ * One run of the program: the output, the questions, the failures, and the caller as whom the program
+ * acts.
+ */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

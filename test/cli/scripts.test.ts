@@ -243,7 +243,7 @@ t.test('a pipeline of commands and jq succeeds, and it fails if one of its comma
     ['coffer token export | jq -s length', '296\n'],
     // An import that waits for more rows must not block other commands.
     [`{ ${many}; sleep 1; ${beside}; } | coffer ${load}`, '2100\n'],
-    // While a list waits for its reader, other commands are not blocked. An export does not block an import of its own
+    // A list that waits for its reader does not block other commands. An export does not block an import of its own
     // output.
     [`coffer ${first}`, '354\n'],
     [`coffer token export --reveal | jq -c --unbuffered '.id |= "again" + .' | coffer ${load}`, '2397\n'],

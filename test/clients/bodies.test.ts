@@ -1,6 +1,6 @@
 /**
- * The paths and properties that the newest client for Node knows. Coffer emulates each of them, or this file lists it
- * with a reason.
+ * The paths and properties that the newest client for Node knows. This file lists those that Coffer does not emulate,
+ * with the reasons.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -163,7 +163,10 @@ const ANSWERS: Record<string, string> = {
   TenantMerchant: 'tenant merchant get',
   TenantMerchantPaginatedList: 'tenant merchant list',
 }
-/** Attributes that no response has. Either Coffer does not emulate their area, or the API of 2023 lacks them. */
+/**
+ * Attributes that no response has. Such an attribute belongs to an area that is not emulated, or is newer than the
+ * API of 2023.
+ */
 const NEVER = {
   Token: 'enrichments network_token aliases authentication',
   TokenExtras: 'tsp_details',
@@ -196,8 +199,8 @@ const NEVER = {
   Pagination: 'after next',
 }
 /**
- * Responses show these attributes only in part, or exactly as a request contained them. Therefore the test does not
- * compare them.
+ * The test does not compare these attributes: a response shows them in part, or unchanged as a request contained
+ * them.
  */
 const IN_PART = [
   'NetworkToken.card',
@@ -244,7 +247,8 @@ function* listAbsent(type: string, given: Schema): Generator<string> {
 
 /** Properties of request bodies that no response shows under the same name. */
 const DONE: Record<string, string[]> = {
-  // The response to the creation does not show these properties. The session or its authentication has them.
+  // The response to the creation does not show these properties. A later response about the session or its
+  // authentication shows them.
   '3ds create': [
     'token_id',
     'token_intent_id',

@@ -13,8 +13,8 @@ function membersOf(object: object): string[] {
 }
 
 /**
- * Returns every `group.call` of a client. If a getter throws, the function leaves it out, because its area is not
- * configured.
+ * Returns every `group.call` of a client. If a getter throws, its area is not configured, and the function leaves out
+ * the getter.
  */
 export function listCalls(client: object, below = '', depth = 0): string[] {
   return membersOf(client).flatMap((name) => {
@@ -48,8 +48,8 @@ export function watch(client: Client, answered: Set<string>, below = ''): Client
 }
 
 /**
- * Creates a record with a group of calls, reads it, finds it in its list and changes its name. Returns the record as it
- * was created.
+ * With the calls of `group`, creates a record, reads the record, finds it in the list of records and changes its name.
+ * Returns the record as it was created.
  */
 export async function manage(t: Test, group: Client, draft: object): Promise<Client> {
   const made = await group.create(draft)

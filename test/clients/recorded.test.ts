@@ -96,7 +96,7 @@ function writeForm(form: readonly Part[], { parts }: Habits): string {
   return `${written.join('')}--${BOUNDARY}--\r\n`
 }
 
-/** Returns the body and its content type, as the client sends them. */
+/** Returns the body and the content type that the client sends. */
 function writeBody({ method, body, form, text }: Recorded, habits: Habits) {
   if (form !== undefined)
     return { body: writeForm(form, habits), type: `multipart/form-data; boundary=${BOUNDARY}` }

@@ -127,7 +127,7 @@ t.test('the requests of the kits for Android and iOS, and of their backend, are 
         [],
         `${name}: the kit requires each of these texts`,
       )
-    // The backends of the kits pass on the id of the session, which Coffer ignores.
+    // The backends of the kits pass on the id of the session. Coffer ignores this id.
     const first = await backend.authenticate(id, { ...AUTHENTICATE, sessionId: id })
     t.match(first, {
       authentication_status: 'challenge',

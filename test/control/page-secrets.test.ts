@@ -1,6 +1,7 @@
 /**
- * Attacks on the rule that the dashboard shows no plaintext: puts marks into every place where a value is stored, received, printed
- * or refused, opens every screen and form in Chromium, and looks for the marks in the page and in the answers to it.
+ * Attacks on the rule that the dashboard shows no plaintext: puts marks into every place where a value is stored,
+ * received, printed or refused, opens every screen and form in Chromium, and looks for the marks in the page and in the
+ * answers that the page has received.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -1,6 +1,5 @@
 /**
- * Advancing the clock first purges old log records and old keys and sends mail. The request that advances the clock is
- * answered only after this work.
+ * A request that advances the clock is answered only after old log records and old keys are purged and mail is sent.
  */
 import t from 'tap'
 import { openControlled } from '../../src/control/control-state.js'

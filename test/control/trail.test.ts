@@ -1,4 +1,4 @@
-/** The time line of the dashboard: what has one trace id, and what concerns one token. */
+/** The time line of the dashboard: the items with one trace id, and the items about one token. */
 import t, { type Test } from 'tap'
 import { createVaultAnswerer } from '../../src/control/answerer.js'
 import { openControlled } from '../../src/control/control-state.js'

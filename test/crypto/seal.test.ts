@@ -125,7 +125,8 @@ t.test(
       isEqualDigest(long!, bytes)
       return performance.now() - began
     }
-    // The measurements alternate and only the shortest times count, because other processes can interrupt each of them.
+    // The measurements alternate and only the shortest times count, because other processes can interrupt a
+    // measurement.
     let [whole, differing] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
     for (let round = 0; round < 30; round++) {
       whole = Math.min(whole, measure(equal!))

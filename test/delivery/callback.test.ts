@@ -72,8 +72,8 @@ t.test('the callback about a failed run is sent once', async (t) => {
 t.test('if reactor code returns res, the callback has the body and the content type of res', async (t) => {
   const { receiver, react } = await open(t, undefined, { image: 'node22' })
   await react({ args: { text: true }, callback_url: receiver.url })
-  // The code of this test reads `args` of its request. A reactor with a configurable image also gets `args` in a run
-  // with a callback.
+  // The reactor code in this test reads `args` of its request. A reactor with a configurable image also gets `args`
+  // in a run with a callback.
   await receiver.waitFor(1)
   t.match(receiver.received[0], {
     text: '{"is":"text"}',

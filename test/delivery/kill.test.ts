@@ -45,7 +45,7 @@ async function openPlace(t: Test) {
   return { place, run, start }
 }
 
-/** Creates a vault like `openPlace`, and starts a receiver for events of one type. */
+/** Creates a vault as `openPlace` does, and starts a receiver for events of one type. */
 async function openHooked(t: Test, event: string, ...words: string[]) {
   const receiver = await startReceiver()
   t.teardown(() => receiver.close())

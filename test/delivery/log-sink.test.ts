@@ -285,8 +285,8 @@ t.test(
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.on('end', () => {
         received.push(...Buffer.concat(chunks).toString().trimEnd().split('\n'))
-        // The sink drops every second answer. Therefore the server is killed when it has not yet stored the position of
-        // these records.
+        // The sink drops every second answer. Therefore the server is killed before it has stored the position of these
+        // records.
         if (answers++ % 2 === 0) response.destroy()
         else response.end()
       })

@@ -16,7 +16,10 @@ function defer<T>() {
   return { promise: new Promise<T>((done) => (resolve = done)), resolve: (value: T) => resolve(value) }
 }
 
-/** Opens a vault whose mail goes to a fake mail server. The mail server answers with the result of `answer`. */
+/**
+ * Opens a vault whose mail goes to a fake mail server. For each mail, the server calls `answer` and sends the
+ * result.
+ */
 async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery> => ({ outcome: 'sent' })) {
   const vault = await openTestVault()
   await setSetting(vault.app, 'mail.url', 'smtp://mail.example.com')

@@ -1,10 +1,10 @@
 /**
- * Runs the snippets of a Markdown document as its reader would: all `sh` blocks in order in one shell on a terminal, in
- * a new home, and all `js` blocks as one module after them. A `text` block after an `sh` block is the expected output.
- * HTML comments give directions to the test, each directly before a block or alone: `<!-- sh … -->` has commands that
- * run without being shown, and `<!-- js … -->` has code for the module. The comment `<!-- vitest -->` marks the block
- * as a file of tests, and `<!-- vitest setup -->` marks it as a file for `globalSetup`. The comment `<!-- not run:
- * REASON -->` says that the commands of the block are only parsed.
+ * Runs the snippets of a Markdown document as a reader of the document would: all `sh` blocks in order in one shell on
+ * a terminal, in a new home, and all `js` blocks as one module after them. A `text` block after an `sh` block is the
+ * expected output. An HTML comment, directly before a block or alone, controls the test: `<!-- sh … -->` has commands
+ * that run without being shown, and `<!-- js … -->` has code for the module. The comment `<!-- vitest -->` marks the
+ * block as a file of tests, and `<!-- vitest setup -->` marks it as a file for `globalSetup`. The comment `<!-- not
+ * run: REASON -->` says that the commands of the block are only parsed.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -40,7 +40,7 @@ const CHANGING = [
   /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?/g,
   /#login=\S+/g,
   /\b\d+ (s|min|h) ago/g,
-  // This pattern must be the last, because longer ids contain it.
+  // This pattern must be the last, because parts of longer ids match it too.
   /(?<=^\s*)[\da-f]{8}(?= {2})/gm,
 ]
 const ANY_LINES = '…'
@@ -101,7 +101,7 @@ export function splitCommands({ code, output: _, ...block }: Block): Block[] {
 }
 
 /**
- * Returns the script of a block. If the block has only the command of a server, the server runs in the background
+ * Returns the script of a block. If the only command of the block starts a server, the server runs in the background
  * during the next blocks.
  */
 function toScript(code: string): string {

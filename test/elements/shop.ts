@@ -182,7 +182,7 @@ async function readJson(request: IncomingMessage): Promise<Json> {
 
 export interface Visit {
   tab: Page
-  /** The hosts other than localhost that the page requested although no route of the test answers for them. */
+  /** The hosts other than localhost to which the page has sent requests that no route of the test answers. */
   strangers: string[]
   /** The address of each request of the page. */
   asked: string[]

@@ -29,7 +29,7 @@ const DEVICE = JSON.stringify({
   browser_user_agent: 'test',
 })
 
-/** Returns the value that the script of a page reads. */
+/** Returns the value that is in the page for the script of the page. */
 function dataOf(html: string): Record<string, unknown> {
   const [, value = '{}'] = /<data id="\w+" value="([^"]*)">/.exec(html) ?? []
   const marks = { '&quot;': '"', '&#39;': "'", '&lt;': '<', '&gt;': '>', '&amp;': '&' }

@@ -13,7 +13,9 @@ const BURST = 60
 const MAX_OVERTAKEN = 100
 const HEAVY_MASK = `{{ data ${'| reveal_last: 4 '.repeat(10)}}}`
 
-/** Numbers the requests in the order in which they are sent, and the answers in the order in which they arrive. */
+/**
+ * Gives increasing numbers to the requests when they are sent, and to the answers when they arrive.
+ */
 class Trace {
   readonly exchanges: Exchange[] = []
   #events = 0

@@ -58,7 +58,7 @@ const anyJson = fc.oneof(
 
 type ObjectSchema = Extract<Schema, { type: 'object' }>
 
-/** Draws a valid value of the schema in most cases, and any value in the others. */
+/** In most cases, draws a valid value of the schema. In the other cases, draws any value. */
 function drawValue(schema: Schema): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 12, arbitrary: drawValid(schema) }, { weight: 1, arbitrary: anyJson })
 }

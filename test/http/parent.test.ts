@@ -24,8 +24,8 @@ t.test('the server stops when its standard input ends, even if its parent was ki
   child.stdin.end()
   t.same(await once(child, 'exit'), [0, null])
 
-  // This script is the parent process of the server. The test kills the parent with SIGKILL, so the parent cannot end
-  // the server itself.
+  // This script is the parent process of the server. The test kills this process with SIGKILL, so that it cannot end
+  // the server.
   const script = `const { spawn } = require('node:child_process')
     const child = spawn(process.execPath, ${JSON.stringify(SERVE)}, { stdio: ['pipe', 'inherit', 'ignore'] })
     console.error(child.pid)`

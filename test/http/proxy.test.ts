@@ -1,4 +1,4 @@
-/** Behaviour of proxies that can be seen only in calls over HTTP. `fixtures/operations` covers the other interfaces. */
+/** The behaviour of proxies that only calls over HTTP show. `fixtures/operations` covers the other interfaces. */
 import t, { type Test } from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'
 import { createHandler } from '../support/service.js'

@@ -1,4 +1,7 @@
-/** A server to which proxies send calls in tests. The server records requests and answers as the test says. */
+/**
+ * A server to which proxies send calls in tests. The server records each request, and sends the
+ * answer that the test has set.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -88,8 +88,7 @@ t.test(
     t.teardown(() => app.close())
     await create(vault, 'used', [`${GRANTED}used/`])
     await app.store.write(async (writer) => {
-      // Simulates sets of an earlier version: the sets do not name the application that added them, and their tokens
-      // are deleted.
+      // Simulates sets that an earlier version has stored: they name no application, and no tokens have them.
       for (const containers of [['/old/1/'], ['/old/2/', '/old/3/']])
         await writer.insert('containers', 1, { id: containerSetId(containers), containers })
     })

@@ -139,7 +139,7 @@ export const NEEDED: Record<string, Permission[]> = Object.fromEntries(
   ),
 )
 
-/** The calls that require only one of their permissions. */
+/** Several permissions allow these calls. A caller needs only one of the permissions. */
 export const NEEDS_ONE = [
   'GET /apple-pay/{id}',
   'GET /google-pay/{id}',

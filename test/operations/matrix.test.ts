@@ -91,8 +91,8 @@ async function createHolders(vault: TestVault): Promise<Holder[]> {
 }
 
 /**
- * Creates sessions of a public application, authorized by a private application. Both applications have all permissions
- * of their types.
+ * Creates sessions of a public application. A private application authorizes the sessions. Both applications have all
+ * permissions of their types.
  */
 async function createSessions({ createApplication, askAs }: TestVault): Promise<Holder[]> {
   const page = await createApplication('public', { permissions: permissionsOf('public') })
@@ -311,8 +311,8 @@ interface Row {
 }
 
 /**
- * Returns a suffix that makes the address of a request invalid: in its path if the path ends in an id, and otherwise in
- * its query.
+ * Returns a suffix that makes the address of a request invalid. If the path ends in an id, the suffix belongs to the
+ * path, and otherwise to the query.
  */
 const unreadableIn = ({ endpoint }: RoutedOperation) => (endpoint.path.endsWith('}') ? '%zz' : '?%zz')
 

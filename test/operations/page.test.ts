@@ -97,7 +97,7 @@ t.test(
     const listing = askAs(masked.key, 'token list', { size: 100 }) as Promise<List>
     await ask('token delete', { id: 'large-1' })
     const { data: items, pagination } = await listing
-    // Over PostgreSQL, the two requests use different connections, so the database may execute either of them first.
+    // Over PostgreSQL, the two requests use different connections, so the database may execute either request first.
     const totals = isOverPostgres ? [TOKENS, TOKENS + 1] : [TOKENS + 1]
     t.ok(totals.includes(pagination.total_items), 'the total is that at the moment of the request')
     t.ok([TOKENS, TOKENS + 1].includes(items.length))

@@ -78,7 +78,7 @@ class World {
   }
 
   /**
-   * Ends the process of the vault, which loses its pending work. Later writes of the dead process go to a disk that
+   * Ends the process of the vault, so that the pending work is lost. Later writes of the dead process go to a disk that
    * nobody reads.
    */
   async kill(isPowerCut: boolean): Promise<void> {

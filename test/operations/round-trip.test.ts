@@ -1,6 +1,6 @@
 /**
- * The body of a GET is a valid body of PUT, and a part of it is a valid body of PATCH. Sending these bodies back
- * changes nothing.
+ * The body of a response to GET is a valid body of PUT. A part of that body is a valid body of PATCH. Sending these
+ * bodies back changes nothing.
  */
 import t, { type Test } from 'tap'
 import type { RoutedOperation } from '../../src/framework/registry.js'
@@ -126,7 +126,7 @@ const MAKE: Record<string, Make[]> = {
 const RENAMED: Record<string, { given: string[]; lost: string[] }> = {
   proxy: { given: ['application'], lost: ['application_id'] },
 }
-/** Attributes that exist only in request bodies. */
+/** Attributes that request bodies have, but responses never have. */
 const NOT_SHOWN: Record<string, string[]> = { token: ['deduplicate_token'] }
 
 interface World {
@@ -185,8 +185,9 @@ function without(thing: Json, names: readonly string[] = []): Json {
 const withMethod = (method: string) => registry.routed.filter(({ endpoint }) => endpoint.method === method)
 
 /**
- * A PUT of these operations takes only a part of the record, or another form of it. The response to `3ds update` has the
- * form of the response to a creation. A PUT of domains takes their names, and a GET also shows their status.
+ * A PUT of these operations takes only a part of the record, or the record in another form. The response to `3ds
+ * update` has the form of the response to a creation. A PUT of domains takes their names, and a GET also shows their
+ * status.
  */
 const PARTIAL = ['3ds update', 'tenant transfer-owner', 'apple-pay domain replace']
 

@@ -12,7 +12,7 @@ interface Token {
   fingerprint: string
 }
 
-/** Creates pairs of tokens, one pair for each set of containers. The tokens of a pair differ only in their data. */
+/** Creates two tokens for each set of containers. The tokens of a pair differ only in their data. */
 async function createTwins({ ask }: TestVault, containers: readonly string[][]): Promise<Token[]> {
   const twins: Token[] = []
   for (const [index, set] of containers.entries())

@@ -30,8 +30,8 @@ const place = mkdtempSync(join(tmpdir(), 'coffer-package-'))
 t.teardown(() => rmSync(place, { recursive: true, force: true }))
 
 /**
- * The test runs the program of the TypeScript compiler directly. The launcher of the compiler cannot load together with
- * the module that tap adds to child processes of Node.
+ * The test runs the program of the TypeScript compiler directly, because the launcher of the compiler cannot load
+ * together with the module that tap adds to child processes of Node.
  */
 const PLATFORM = `${process.platform}-${process.arch}`
 const COMPILER = join(root, `node_modules/@typescript/typescript-${PLATFORM}/lib/tsc`)

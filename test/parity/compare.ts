@@ -21,7 +21,7 @@ export function compareInterfaces(
   interfaces: readonly ((clock: MovableClock) => Promise<Interface>)[],
   { every = 1 } = {},
 ): void {
-  // The tests of `npm run test:soak` use slower engines, so they get more time.
+  // With `npm run test:soak`, the tests use slower engines and therefore get more time.
   t.setTimeout(process.env.COFFER_TEST_LONG === '1' ? 7_200_000 : 500_000)
   const isWanted = ({ title }: Case, index: number) =>
     index % every === 0 && title.startsWith(process.env.COFFER_TEST_CASES ?? '')

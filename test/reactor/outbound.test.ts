@@ -217,7 +217,7 @@ t.test(
 )
 
 type Fetched = Partial<FetchRequest>
-/** Calls `fetch` as reactor code does, until the run ends. */
+/** Calls `fetch` as reactor code would call it. `left` gets a listener for the end of the run. */
 const fetchFrom =
   (t: Test, allowNet = ['localhost'], options: Partial<OutboundOptions> = { resolve }) =>
   (url: string, more: Fetched = {}, left: (listener: () => void) => void = () => undefined) =>

@@ -13,7 +13,7 @@ import { createReactorPool } from '../../src/reactor/start.js'
 
 t.setTimeout(120_000)
 
-/** Axios requires these modules, and uses them only for files, HTTP/2 and colors. */
+/** Axios requires these modules for files, HTTP/2 and colors, which the tests do not use. */
 const UNUSED: Plugin = {
   name: 'unused',
   setup(builder) {

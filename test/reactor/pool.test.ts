@@ -137,7 +137,7 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
   )
   const run = (reactor: string, more: Partial<Invocation> = {}): Promise<ReactorRun> =>
     pool.run({ tenant: 1, reactor, code: 'code', args: {}, configuration: {}, client: null, ...more })
-  /** Starts a run, answers it by the child with the number `at`, and returns its result. */
+  /** Starts a run, makes the child with the number `at` answer the run, and returns the result of the run. */
   const complete = async (at: number, reactor: string, more: Partial<Invocation> = {}, raw?: unknown) => {
     const running = run(reactor, more)
     await settle()
@@ -175,7 +175,7 @@ t.test('runs with different limits of memory or time do not share a child proces
   t.same(sizes, [
     { memoryMiB: 128, busyMs: 30_000, longestMs: 30_000 },
     { memoryMiB: 512, busyMs: 30_000, longestMs: 30_000 },
-    // These are the limits of the spare child, which is started before a run needs it.
+    // These are the limits of the spare child. No run has needed this child yet.
     { memoryMiB: 128, busyMs: 30_000, longestMs: 30_000 },
     { memoryMiB: 128, busyMs: 30_000, longestMs: 900_000 },
   ])

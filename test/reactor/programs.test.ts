@@ -157,7 +157,10 @@ const alias = { ALIAS_KEY: 'a key of sixteen' }
 const text = 'what do ya want for nothing?'
 const inBase64 = Buffer.from(RFC_4231, 'hex').toString('base64')
 
-/** The name of a program, its arguments and configuration, and the `raw` of its result or its expected error. */
+/**
+ * The name of a program, its arguments, its configuration, and either the expected `raw` or the
+ * expected error.
+ */
 type Row = [name: string, args: Record<string, unknown>, configuration: Record<string, unknown>, end: object]
 const good = (raw: unknown) => ({ raw })
 const bad = (status: number, errors: object = {}, more = {}) => ({ error: { status, errors, ...more } })

@@ -36,8 +36,8 @@ const backUp = (engine: FileEngine, files: FakeFiles) =>
   )
 
 /**
- * Creates a vault from the rows of the backup `/backup`. This function does the work of the layer above the engine,
- * which normally has the keys.
+ * Creates a vault from the rows of the backup `/backup`. This function does the work of the layer above the engine.
+ * Normally that layer has the keys.
  */
 async function restore(options: ReturnType<typeof optionsFor>): Promise<void> {
   const { files, directory } = options

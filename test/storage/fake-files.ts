@@ -26,8 +26,8 @@ interface Directory {
 }
 
 /**
- * The fault that the disk has at step `at`. With the code `stop`, the process ends. With another code, the system
- * reports an error.
+ * The fault that the disk has at step `at`. If the code is `stop`, the process ends. Another code is the error that the
+ * system reports.
  */
 export type Fault = { at: number; code: 'stop' | 'EIO' | 'ENOSPC'; isTorn?: boolean }
 

@@ -37,8 +37,8 @@ const NO_SPACE = { code: 'storage_failed', message: /no space is left/ }
 /** The files that cannot grow: all except the write-ahead log. */
 const ALL_BUT_LOG = /state\.tmp|segments/
 /**
- * The log seals a row a second time, so the bytes of the row in the log differ from its sealed bytes. Therefore the
- * test counts the bytes of the log in place of a search for the row.
+ * The log seals a row a second time, so a search of the log for the sealed bytes of a row would find nothing.
+ * Therefore the test counts the bytes of the log.
  */
 const logBytes = (files: FakeFiles) =>
   pathsOf(files, '/journal-').reduce((sum, path) => sum + files.contents().get(path)!.length, 0)

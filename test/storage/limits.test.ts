@@ -25,7 +25,7 @@ async function mix(engine: FileEngine, number: number): Promise<void> {
   await engine.write((writer) => writer.put(draftOf({ name: `stays ${number}` })))
   await engine.write((writer) => writer.put(draftOf({ name: `goes ${number}` })))
   await engine.write((writer) => writer.remove(3, 1, idOf(`goes ${number}`)))
-  // This read waits for the work that the engine does after it has answered.
+  // This read waits for the work that the engine does after its answer to the removal.
   await engine.read(() => 0)
 }
 

@@ -1,4 +1,7 @@
-/** Stores with tenants that are created without operations, and log records that tests append. */
+/**
+ * Makes stores for tests of the log. No operation creates the tenants of such a store, and the
+ * tests append the log records.
+ */
 import { createKeyring, type Keyring } from '../../src/crypto/keyring.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import { createRandom } from '../../src/crypto/random.js'

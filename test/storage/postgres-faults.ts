@@ -164,7 +164,7 @@ class Run {
       this.report.faults.push(`${id} is ${status} ${found}, not ${isGone ? 'gone' : step}`)
   }
 
-  /** Sends a request with the same idempotency key to one server after another, until a server answers. */
+  /** Sends one request, with one idempotency key, to one server after another until a server answers. */
   async #ask(line: string, body?: object, wanted = [200, 201]) {
     const [method, path] = line.split(' ') as [string, string]
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'

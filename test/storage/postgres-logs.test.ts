@@ -67,13 +67,13 @@ async function openVaults(t: Test, count: number) {
   return { ...opened[0]!, opened, open, run, notices, tenant, verify }
 }
 
-/** Returns a log record of a read. */
+/** Returns a log record about a read. */
 const recordOf = ({ id: tenant_id }: { id: string }, entity_id = 'read') => ({
   ...({ tenant_id, entity_type: 'token', operation: 'read', message: 'Token read', trace_id: '0' } as const),
   ...{ entity_id, id: crypto.randomUUID() },
 })
 
-/** Returns the tenants whose pending log records cannot be read, as verification reports them. */
+/** Returns the tenants for which the verification reports that pending log records cannot be read. */
 const findUnreadable = async (engine: PostgresEngine) => {
   const { findings } = await engine.verify(() => ({}))
   return findings.map(({ place }) => Number(/^log of tenant (\d+)$/.exec(place)?.[1]))

@@ -118,9 +118,9 @@ t.test(
     const post = () =>
       sentBy(() => send('POST /tokens', { type: 'card', data: { number: '5555555555554444' } }))
     /**
-     * Repeats a request until it sends only the statement `name`. The first log record of a tenant on a server changes
-     * the record of the tenant, so the next request must read that record again. If several units share a statement,
-     * the statement counts only for the first of these units.
+     * Repeats a request until the server sends no statement other than `name` for the request. The first log record of
+     * a tenant on a server changes the record of the tenant, so the next request must read that record again. If
+     * several units share a statement, the statement counts only for the first of these units.
      */
     const settled = async (ask: typeof get, name: string) => {
       for (let left = 10; ; left--) {

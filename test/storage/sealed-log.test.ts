@@ -94,7 +94,7 @@ function makeRecords(time: number, count: number, spread: number, serial: number
     return logRecord(id(number % spread), time, {
       entity_type: TYPES[(serial + index) % TYPES.length]!,
       operation: OPERATIONS[number % OPERATIONS.length]!,
-      // Records of one request share its trace id.
+      // All records of one request have the trace id of the request.
       trace_id: `trace ${Math.floor((serial + index) / 5)}`,
       ...(number % 4 === 0 ? { transform: 'reveal' as const } : {}),
       ...(number % 4 === 1 ? { transform: 'mask' as const } : {}),
@@ -428,8 +428,8 @@ t.test(
     let waits: (() => Promise<void>) | undefined
     const vault = await openInMemory(1, (engine) => {
       const read = engine.read.bind(engine)
-      // This engine works like a store of several servers: a reader sees the rows of the moment when the reader
-      // started, and waits for each answer.
+      // This engine works like a store of several servers: a reader sees the rows as they were at the start of the
+      // read, and waits for each answer.
       engine.read = async (work) => {
         if (waits === undefined) return read(work)
         const past = engine.fork(await engine.save(), vault.clock, () => true)

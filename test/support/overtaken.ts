@@ -5,9 +5,8 @@ export interface Exchange {
 }
 
 /**
- * For each request, counts the requests that were sent after it and answered before it. The function returns the
- * largest of these counts. The algorithm needs time in n log n, because it uses a Fenwick tree over the order of the
- * answers.
+ * For each request, counts the later requests that were answered earlier. The function returns the largest of these
+ * counts. The algorithm needs time in n log n, because it uses a Fenwick tree over the order of the answers.
  */
 export function countOvertaken(exchanges: readonly Exchange[]): number {
   const byAnswer = exchanges.toSorted((a, b) => a.answeredAt - b.answeredAt)

@@ -1,17 +1,20 @@
-/** Payloads of wallets for tests. All of them are made up. */
+/** Made-up payloads of wallets for tests. */
 
 const BASE64 = 'bWFkZSB1cA=='
 
 export const CARD = { number: '4242424242424242', expiration_month: 12, expiration_year: 2040 }
 export const AUTHENTICATION = { cryptogram: 'AAAAAA=', eci_indicator: '7' }
 
-/** A plain payload of Google Pay. `message`: JSON text, or the value of it. */
+/** A plain payload of Google Pay. `message`: JSON text, or a value that becomes JSON text. */
 export function plainPayload(signature: string, message: unknown) {
   const signedMessage = typeof message === 'string' ? message : JSON.stringify(message)
   return { google_payment_data: { protocolVersion: 'BasisTheory', signature, signedMessage } }
 }
 
-/** A payload of the form that Google Pay sends. The libraries of other languages send one that has expired. */
+/**
+ * A payload of the form that Google Pay sends. The libraries of other languages send a payload that
+ * has expired.
+ */
 export const ENCRYPTED = {
   google_payment_data: {
     signature: 'MEQCIBmade+up/0=',

@@ -47,7 +47,9 @@ async function fill(address: string, tokens = 40) {
   return { app, key }
 }
 
-/** Returns everything that can be seen of a vault: all log records, all tokens, and the results of searches. */
+/**
+ * Returns all content of a vault that operations show: all log records, all tokens, and the results of searches.
+ */
 async function look(app: App) {
   const list = async (operation: string, input = {}) => {
     const seen = []

@@ -51,7 +51,10 @@ export async function openExportTarget(context: CommandContext, path: string): P
   }
 }
 
-/** Whether the target is written directly: it is a device, or a descriptor that the shell has opened. */
+/**
+ * True for a device and for a descriptor that the shell has opened. These targets are written
+ * directly.
+ */
 function isDirect(path: string, stat: Stats): boolean {
   return stat.isCharacterDevice() || stat.isBlockDevice() || (stat.isFile() && DESCRIPTOR.test(path))
 }

@@ -17,7 +17,7 @@ const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = co
 const NEW = O_RDWR | O_APPEND | O_CREAT | O_EXCL
 /** O_NOFOLLOW refuses a link, which would redirect the write. O_NONBLOCK prevents waiting at a pipe. */
 const NEW_OR_OLD = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
-/** The fixed length of the first line, which is overwritten in place. */
+/** The first line is overwritten in place, so it has a fixed length. */
 const HEAD_BYTES = 128
 const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 

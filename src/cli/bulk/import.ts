@@ -76,7 +76,7 @@ function readSettings({ context, options, args }: Task) {
   return { source, format, map, type, path, continuesOnError, isResumable: resume !== undefined }
 }
 
-/** A digest that identifies the run: by its file, its target and its settings. */
+/** Identifies the run by a digest of its file, its target and its settings. */
 async function describeRun({ context, key }: Task, { source, format, map, type }: Settings): Promise<string> {
   const { cwd, config } = context
   const target =
@@ -278,7 +278,7 @@ class ImportRun {
         if (resumed !== undefined && skipped <= known) requireResult(resumed, skipped, row.line)
         if (skipped++ < known) continue
         const isFull = batch.length === most.rows || (left < row.length && batch.length > 0)
-        // A server recognizes a repeated batch only if it is unchanged.
+        // A server recognizes a repeated batch only if the batch is unchanged.
         if (pending > 0 ? batch.length === pending : isFull) {
           yield batch
           batch = []

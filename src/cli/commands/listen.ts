@@ -103,7 +103,10 @@ class Turns {
 /** After one of these errors, the request may succeed over a new connection. */
 const BROKEN = ['unavailable', 'request_timeout', 'interrupted', 'storage_failed']
 
-/** A connection to a server, which is opened again after a failure, or the vault itself, which is opened for each request. */
+/**
+ * Access to a server or to a vault. The connection to a server is opened again after a failure. A vault is opened
+ * for each request.
+ */
 class Connection {
   readonly #context: CommandContext
   readonly #as: OperationRequest['as']
@@ -155,7 +158,7 @@ class Connection {
     this.#isDirect = vault.attachServer !== undefined
     if (this.#isDirect) {
       // While this process has the vault open, other processes, such as a server that starts, cannot open the vault.
-      // Therefore this request must not wait for events.
+      // Therefore this request for events does not wait.
       const { input } = request
       const asked = 'timeout' in input ? { ...request, input: { ...input, timeout: '0ms' } } : request
       return withVault(this.#context, vault, async () => ({ result: resultOf(await vault.ask(asked)) }))

@@ -16,7 +16,7 @@ const API_KEY = 'api-key'
 const NO_REVEAL = 'no-reveal'
 /** Marks the profile in use in a list of names. No argument contains this character, so no profile has this name. */
 const IN_USE = '\0'
-/** These settings are only for the profile's server, and are never sent to another server. */
+/** Settings for the server of a profile. No other server receives these settings. */
 const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']
 const OF_STORE = ['store', 'store-password-file']
 
@@ -178,7 +178,8 @@ export async function deleteProfile(context: CommandContext, [name = '']: Args):
 }
 
 /**
- * Stores changed settings. If the change ends the no-reveal mode of a profile, a person must confirm it on a terminal.
+ * Stores the changed settings. If a change ends the no-reveal mode of a profile, a person must confirm the change on a
+ * terminal.
  */
 async function change(context: CommandContext, next: (settings: UserSettings) => UserSettings) {
   const { directory } = context.config

@@ -19,7 +19,7 @@ import { printForRun } from '../output/output.js'
 import { reactorOptions } from '../target/vault.js'
 import type { TerminalCommand } from '../task.js'
 
-/** The modes of the directories and files that Coffer writes here: only their owner can read them. */
+/** Only the owner can read the directories and files that Coffer writes with these modes. */
 const PRIVATE_DIRECTORY = 0o700
 const PRIVATE_FILE = 0o600
 

@@ -83,8 +83,8 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
 }
 
 /**
- * Returns a function that reads the masked data of tokens as the owner. Texts in masked data are not secret, so they
- * are not reported.
+ * Returns a function that acts as the owner and reads the masked data of tokens. Texts in masked data are not
+ * secret, so they are not reported.
  */
 async function createMaskedReader(context: CommandContext, vault: Vault) {
   const as = { reveal: false, tenant: await findTenantChoice(context) }

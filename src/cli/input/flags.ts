@@ -112,7 +112,10 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   return schema.type === undefined && isPlain ? text : readJson(name, text, schema)
 }
 
-/** Reads values in short form, as JSON, or as a JSON array. @throws CofferError `usage`, with the name of the flag */
+/**
+ * Reads the values of a flag. Each value is in short form, a JSON object or a JSON array. @throws CofferError
+ * `usage`, with the name of the flag
+ */
 function readShortForms(name: string, texts: readonly string[], items: Schema): unknown[] {
   const values: unknown[] = []
   for (const text of texts) {

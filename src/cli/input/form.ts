@@ -117,8 +117,8 @@ export class Form {
   }
 
   /**
-   * Returns the suggestions of the schema. If the schema refers to records, returns the name of each record, or its id if it has
-   * no name.
+   * Returns the suggestions of the schema. If the schema refers to records, returns their names. A record without a
+   * name is shown by its id.
    */
   async #offer(schema: Schema): Promise<Choice[]> {
     const { suggestions = [] } = memberOf(schema)

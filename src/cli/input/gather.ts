@@ -82,8 +82,8 @@ export async function completeArgs(
 }
 
 /**
- * Reads the values of flags, and of arguments that also have a flag. Reads them one after another, because only one of
- * them can be on standard input.
+ * Reads the values of flags, and of arguments that also have a flag. The values are read one after another, because
+ * only one value can be on standard input.
  */
 async function readFlags(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, args, options } = draft

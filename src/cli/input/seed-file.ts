@@ -11,7 +11,10 @@ export function isYaml(path: string): boolean {
   return YAML.test(path)
 }
 
-/** `path`: `-` is standard input, which has JSON. @throws CofferError `validation`, and the errors of `readFile` */
+/**
+ * `path`: `-` means standard input, which must contain JSON. @throws CofferError `validation`, and
+ * the errors of `readFile`
+ */
 export async function readSeedFile(input: InputReader, path: string, flag: string): Promise<unknown> {
   const source = path === '-' ? 'standard input' : path
   const text = await input.readFile(path, path === '-' ? source : flag, SEED_LIMIT_BYTES)

@@ -1,6 +1,6 @@
 /**
- * Reads and writes the part of YAML 1.2 that is JSON. Only this file imports the library, and only for a YAML file.
- * Messages have line and column, and never contain the text itself.
+ * Reads and writes the part of YAML 1.2 that is JSON. No other file imports the package `yaml`. Commands load this
+ * file only when they read or write YAML. Messages have line and column, and never contain the text itself.
  */
 import {
   Composer,

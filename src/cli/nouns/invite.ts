@@ -34,7 +34,7 @@ const acceptInvitation: Hooks = {
     }),
 }
 
-/** If the caller is the owner, also prints the delivery state of the mail, and its link if it is stored. */
+/** For the owner, also prints the delivery state of the mail, and the link in the mail if the link is stored. */
 const mailInvitation: Hooks = {
   run: async (task) => void (await inviteByMail(task)),
 }

@@ -19,7 +19,10 @@ const createWebhook: Hooks = {
   },
 }
 
-/** If one delivery is requested by id, prints it with its payload and answer, which the table does not show. */
+/**
+ * If one delivery is requested by id, prints also its payload and its answer, which the table does
+ * not show.
+ */
 const showDeliveries: Hooks = {
   view: (answer, { input }) => {
     const { data = [] } = answer as Partial<ResultOf<'webhook deliveries'>>

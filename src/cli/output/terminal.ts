@@ -26,7 +26,7 @@ export interface Terminal extends Streams {
   readonly colour: { readonly stdout: boolean; readonly stderr: boolean }
   /** Hides notices and progress, but not warnings and errors. */
   readonly quiet: boolean
-  /** Whether prompts are possible: standard input and standard error are terminals, and `--no-input` is not given. */
+  /** True if standard input and standard error are terminals and `--no-input` is not given. */
   readonly mayPrompt: boolean
 }
 

@@ -25,7 +25,7 @@ import { askOwned, findTenantChoice, reactorOptions, retryPassphrase } from './v
 
 type Show = (label: string) => (done: number, total: number) => void
 
-/** Requires: call it only if {@link mayRunOffline} returns true. */
+/** Requires: {@link mayRunOffline} returns true for the operation. */
 export async function askOffline(context: CommandContext, definition: AnyOperation, input: OperationInput) {
   if (!mayRunOffline(definition)) throw new CofferError('internal', `${definition.name} needs an open vault.`)
   const { terminal, clock } = context

@@ -99,8 +99,8 @@ export async function reactorOptions({ config, input, cwd }: CommandContext): Pr
 }
 
 /**
- * The tenant of this run: from a flag or the environment, or else the user's default. If no tenant is chosen, returns
- * undefined, which means the first tenant.
+ * The tenant of this run: from a flag or the environment, or else the user's default. Returns undefined if no tenant
+ * is chosen. Undefined means the first tenant.
  */
 export async function findTenantChoice(context: CommandContext): Promise<string | undefined> {
   if (context.config.tenant !== undefined) return context.config.tenant

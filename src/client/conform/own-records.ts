@@ -68,8 +68,8 @@ export class OwnRecords {
   }
 
   /**
-   * Records what the answer says was created. Returns the tokens that others have created, and the tokens
-   * whose creator is not known yet.
+   * Adds the records that the operation has created. Returns two lists: the tokens that others have created, and the
+   * tokens whose creator is not known yet.
    */
   noteAnswer(operation: string, { status, body }: Answer): { strangers: string[]; unsure: string[] } {
     const none = { strangers: [], unsure: [] }

@@ -1,6 +1,6 @@
 /**
- * Runs cases against a server. A run creates the applications that it needs, and changes only records that it has created. The
- * run deletes these records after each case, also if it is interrupted.
+ * Runs cases against a server. A run creates the applications that it needs, and changes no records other than its own.
+ * The run deletes these records after each case, also if it is interrupted.
  */
 import { CofferError, interrupted } from '../../errors.js'
 import type { RoutedOperation } from '../../framework/registry.js'

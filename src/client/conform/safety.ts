@@ -259,7 +259,7 @@ function hasDeduplication(value: unknown): boolean {
 }
 
 /**
- * The ids that the step names itself, instead of an id from an earlier answer. A body that the server must refuse may
+ * The ids that are written in the step, and not taken from an earlier answer. A body that the server must refuse may
  * have any id.
  */
 function listChosenIds({ operation, input = {}, expect }: Step): string[] {

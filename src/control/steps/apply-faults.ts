@@ -37,7 +37,7 @@ export function applyFaults({ refuse, refuseStale }: Refusal): VaultStep {
   }
 }
 
-/** Kinds that let the server run the request. */
+/** Kinds of faults with which the server still runs the request. */
 const PASSED_ON: readonly FaultRule['kind'][] = ['delay', 'destination', 'provision']
 
 /** Returns the result of building the code, or undefined if no rule sets one. */

@@ -10,8 +10,8 @@ import { keepBody } from './body.js'
 import type { VaultExchange, VaultStep } from './exchange.js'
 
 /**
- * Chooses the vault that answers. A request belongs to a fork if it has an API key of the fork, a link from a mail of the
- * fork, or the id of a session of 3-D Secure or of a job of the account updater of the fork.
+ * Chooses the vault that answers. A request belongs to a fork if it contains one of these: an API key of the fork, a
+ * link from a mail of the fork, or the id of one of the fork's 3-D Secure sessions or account updater jobs.
  */
 export function chooseFork(prefix: string): VaultStep {
   const { apiKey } = headerNames(prefix)

@@ -23,8 +23,8 @@ export function checkContainers(value: unknown, path: string, errors: PropertyEr
   for (const [index, item] of value.entries())
     if (!isContainerPath(item)) addError(errors, `${path}[${index}]`, PATH_RULE)
   const containers = [...new Set(value.filter(isContainerPath))]
-  // Each path except the root adds at least two characters, so the exact count is made only if the containers
-  // together are long enough to exceed the limit.
+  // Each path except the root has at least two characters of its own. Therefore short containers cannot
+  // exceed the limit, and their paths are not counted.
   if (containers.join('').length >= 2 * MAX_PATHS && ancestorsOf(containers).size > MAX_PATHS)
     addError(errors, path, `must have at most ${MAX_PATHS} containers on and above them`)
   return containers

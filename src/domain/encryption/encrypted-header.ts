@@ -15,8 +15,8 @@ export interface EncryptedMember {
 }
 
 /**
- * Parses the header. The JSON of the header is one member for one token, or an object that contains several members
- * by name, for several tokens. Returns undefined if the JSON has neither of these two shapes.
+ * Parses the header. For one token, the JSON of the header is a member. For several tokens, the JSON is an object
+ * that contains members by name. Returns undefined if the JSON has neither of these two shapes.
  */
 export function readEncryptedHeader(
   text: string,

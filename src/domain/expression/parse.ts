@@ -97,7 +97,7 @@ const VALUE = new RegExp(`(${STRING.source})|(${NUMBER.source})|(${WORD.source})
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(.))/gs
 const ESCAPED: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 const ALLOW_FALSE = /\s*allow_false\s*:/y
-/** Finds the end of a token id in an expression. A comma ends the id only if a filter follows the comma. */
+/** Finds the end of a token id in an expression. A comma is a part of the id, unless a filter follows the comma. */
 const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/g
 const ENCRYPTED_REFERENCE = /^encrypted(?::|$)/
 /** In these uses, `encrypted` stands for the data that came encrypted in a header. */

@@ -7,8 +7,8 @@ export function findTexts(
   found = new Map<string, string>(),
   isWanted = hasExpression,
 ): Map<string, string> {
-  // A path is built only if a text is found, because most values have no match. Building the paths of 300,000
-  // values would take longer than everything else.
+  // Only a wanted text gets a path, because most values are not wanted. Building the paths of 300,000 values
+  // would take longer than everything else.
   const names: (string | number)[] = []
   const visit = (inner: unknown): void => {
     if (typeof inner === 'string' && isWanted(inner) && !found.has(inner))

@@ -68,7 +68,7 @@ export interface RuntimeOptions {
    * asynchronous runs.
    */
   async?: boolean
-  /** Versions by package name. Dependencies have an effect only with configurable images. */
+  /** Versions by package name. With an image that is not configurable, dependencies have no effect. */
   dependencies?: Record<string, string>
   permissions?: Permission[]
 }

@@ -26,7 +26,7 @@ export interface CardCode {
    * erased.
    */
   timer?: string
-  /** The mask without the code. Present only if the mask shows the code. */
+  /** The mask without the code of the card. Absent if the mask does not show the code. */
   masked?: unknown
 }
 

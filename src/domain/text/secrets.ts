@@ -16,8 +16,8 @@ const MAX_DECODED = 384 * 1024
 const MAX_SECRET = 128 * 1024
 /**
  * The parts of a secret that a response is searched for. In a secret of at most `upTo` characters, a part of `width`
- * letters and digits begins at every `step`. Any 16 characters in a row reveal a secret of up to 1,024 characters. A
- * longer secret is revealed only by 47 characters in a row.
+ * letters and digits begins at every `step`. Any 16 characters in a row reveal a secret of up to 1,024 characters. To
+ * reveal a longer secret, 47 characters in a row are necessary.
  */
 const PARTS = [
   { upTo: 64, width: 8, step: 1 },
@@ -34,8 +34,8 @@ const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gi
 const ESCAPE =
   /(?:[%=]|\\x|0x)([\da-f]{2})|(?:&#x|\\u\{)([\da-f]{1,6})[;}]?|&#(\d{1,7});?|\\([0-3]?[0-7]{2})/gi
 /**
- * Forms of a list of bytes written as numbers: the pattern of the whole list, the pattern of one number, and
- * the base of its digits.
+ * Forms of a list of bytes that are written as numbers: the pattern of the list, the pattern of a number, and the
+ * base of the number.
  */
 const ROWS = [
   [/(?:(?:0x)?[\da-f]{2}[\s:,-]{0,2}){6,}/gi, /[\da-f]{2}/gi, 16],
@@ -150,7 +150,7 @@ export class Secrets {
     return Object.fromEntries(entries)
   }
 
-  /** Whether `bytes`, as `latin1`, contain a secret, or cannot be examined. */
+  /** True if `bytes`, as `latin1`, contain a secret. Also true if `bytes` cannot be examined. */
   #discloses(bytes: string, depth: number): boolean {
     this.#decoded += bytes.length
     if (this.#decoded > MAX_DECODED || COMPRESSED.test(bytes)) return true

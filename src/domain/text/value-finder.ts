@@ -10,8 +10,8 @@ const SEPARATED = /^\d(?:[ .-]?\d){7,}$/
 const DIGITS = /\d(?:[ .-]?\d){7,}/g
 const BASE64 = /[A-Za-z0-9+/_-]{8,}/g
 /**
- * A long run of hexadecimal digits, which is not decoded as base64, because the base64 of a text of this length never
- * consists only of hexadecimal digits.
+ * A long run of hexadecimal digits. This run is not decoded as base64, because the base64 of a long text always
+ * contains other characters too.
  */
 const LONG_HEX = /^[\da-f]{32,}$/i
 const PERCENT = /%([\da-f]{2})/gi

@@ -185,7 +185,8 @@ function requireMembers(
 }
 
 /**
- * The brand that the request names, compared without case. Returns undefined if the session does not have this brand.
+ * The brand that the request names, in upper or lower case. Returns undefined if the session does not have this
+ * brand.
  */
 export function chooseBrand(
   { brands }: Pick<ThreeDsSessionRecord, 'brands'>,

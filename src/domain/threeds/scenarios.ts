@@ -1,4 +1,6 @@
-/** The decisions of the pretended bank about a card. A session gets the scenario of its card when it is created. */
+/**
+ * The decisions of the pretended bank about a card. At its creation, a session gets the scenario of its card.
+ */
 import type { FinalStatus, StatusReason } from './enumerations.js'
 
 export interface Scenario {

@@ -1,6 +1,7 @@
 /**
  * The numbers of test cards for which tokens have special rules. A test compares these numbers with
- * `fixtures/cards.json`. This module does not load that file, because every command about tokens loads this module.
+ * `fixtures/cards.json`. This module does not load the file, because commands about tokens would then start more
+ * slowly.
  */
 
 /**

@@ -65,7 +65,7 @@ function isEncryptedMessage(text = ''): boolean {
   return isObject(message) && ENCRYPTED_MEMBERS.every((name) => isText(message[name]))
 }
 
-/** A text or a number of JSON. Only in valid JSON does every match begin at the beginning of a text or number. */
+/** A text or a number of JSON. In valid JSON, every match begins at the beginning of a text or number. */
 const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
 /**
@@ -78,8 +78,8 @@ function readPlainMessage(text = ''): Record<string, unknown> {
   const replaceNumbers = (replace: (number: string) => string) =>
     text.replaceAll(TEXT_OR_NUMBER, (found) => (found.startsWith('"') ? found : replace(found)))
   try {
-    // This call throws if the message is no JSON, for example if a number is the name of a member. In the next text,
-    // this number would be in quotes, and valid.
+    // This call throws if the message is no JSON, for example if the name of a member is a number without quotes. The
+    // next line would add the quotes, and thereby make the message valid.
     parseJson(replaceNumbers(() => '0'))
     const message = parseJson(replaceNumbers((number) => `"${number}"`))
     if (isObject(message)) return message

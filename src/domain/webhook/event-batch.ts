@@ -27,7 +27,7 @@ export interface SubscribedEvent {
 
 type Common = Pick<EventBatchRecord, 'tenant_id' | 'trace_id' | 'actors' | 'created_at'>
 
-/** Returns batches of these events in their order. Each batch has its waiting records, one for each webhook. */
+/** Returns batches of these events in their order. Each batch is returned with a waiting record for each webhook. */
 export function formBatches(
   events: readonly SubscribedEvent[],
   common: Common,

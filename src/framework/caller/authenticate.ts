@@ -12,7 +12,7 @@ const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'applicati
 const SESSION_DEPENDS_ON: readonly Kind[] = [...DEPENDS_ON, 'session']
 
 /**
- * `allowsCached`: the function may also return a cached caller, whose rights another server may have changed. Contract:
+ * `allowsCached`: the function may also return a cached caller, whose rights another server may have changed. Requires:
  * before the request is answered, a unit of work checks whether the rights of a cached caller are still current
  * (`RightsSource`).
  * @throws CofferError `unauthenticated`, without a reason

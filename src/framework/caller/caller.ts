@@ -167,8 +167,8 @@ export class CallerCache {
   }
 
   /**
-   * The cache is indexed by a keyed digest of the API key, with a secret of this process. Therefore the time
-   * of a look-up reveals nothing about the API key.
+   * The cache is indexed by a keyed digest of the API key, with a secret of this process. Therefore the time that a
+   * look-up takes reveals nothing about the API key.
    */
   #nameOf(key: string): string {
     return Buffer.from(this.#mac(Buffer.from(key), NAME_BYTES)).toString('latin1')

@@ -36,9 +36,9 @@ export interface RunAccess {
   /** The runtime calls `end` once, when the run has ended. After this call, the key of the run is refused. */
   end(): void
   /**
-   * Returns this server if `url` is an address of this server. A request without the key of the run reaches this server
-   * only if the list of allowed hosts of `outbound` contains the host. `headers` have names in lower case, and are
-   * absent after a redirect. A redirect never leads to this server.
+   * Returns this server if `url` is an address of this server. Without the key of the run, a request reaches this
+   * server only if `outbound` allows the host of this server. `headers` have names in lower case, and are absent after
+   * a redirect. A redirect never leads to this server.
    * @throws CofferError `forbidden`
    */
   reach(

@@ -52,7 +52,7 @@ export interface OpenVault {
   maintenance(): VaultMaintenance
   generateTenantKeys(): TenantKeyBytes
   /**
-   * Checks that this vault may have this API key, which other people may know.
+   * Checks that this vault may have an API key that other people may know.
    * @throws CofferError `unprocessable` if the vault is on disk or exposed, or needs keys of another form
    */
   admitChosenKey(key: string): void
@@ -126,7 +126,7 @@ export interface OfflineVault {
   rekey(): Promise<Rekeyed & { dropped: { id: string; kind: string }[] }>
   listSlots(): Promise<SlotFacts[]>
   /**
-   * The function writes only the header and a log record, so it also works while a server runs.
+   * This change is possible while a server runs, because it writes only the header and a log record.
    * @throws CofferError `conflict`
    */
   changeSlots(added: NewSlot | undefined, choose: ChooseSlots): Promise<SlotFacts[]>

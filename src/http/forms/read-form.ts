@@ -11,7 +11,7 @@ export interface FormPart {
   bytes: AsyncIterable<Uint8Array>
 }
 
-/** The two parts of a form, and one more, so that a repeated part gets its own message. */
+/** A form has two parts. A third part is read too, because a repeated part has its own error message. */
 const MAX_PARTS = 3
 /** The headers of a part: how many there may be, and how many bytes they may have together. */
 const HEADER_LIMITS = { maxHeaderPairs: 16, maxHeaderSize: 8 * 1024 }
@@ -67,7 +67,7 @@ export async function readForm(
     finish()
   })
   parser.on('part', (part: Dicer.PartStream) => {
-    // A part fails if the form ends in the middle of it.
+    // A part fails if the form ends in the middle of the part.
     part.on('error', () => refuse(malformed()))
     if (parts.push(part) > MAX_PARTS) {
       refuse(validationError('The form has too many parts.'))

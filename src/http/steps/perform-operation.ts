@@ -32,8 +32,8 @@ export function performOperation(
   const names = headerNames(prefix)
 
   /**
-   * Input is validated before the first unit of work, so the rights of the caller may be outdated here.
-   * Therefore the rights are read again before the error is returned.
+   * Input is validated before the first unit of work, so the rights of the caller may be outdated here. Therefore the
+   * rights are read again before an error in the input is returned.
    */
   const reasonOf = async (error: unknown, caller: Caller, operation: Match['operation']) => {
     if (!(error instanceof CofferError) || error.errors === undefined) return error

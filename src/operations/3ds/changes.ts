@@ -21,7 +21,7 @@ import { keepPlace } from './place.js'
 
 export const THREE_DS = 'threeds_session'
 
-/** A changed session, its log entry and its events. */
+/** A changed session, the log entry about the change, and the events about the change. */
 export interface Told {
   session: ThreeDsSessionRecord
   entry: LogEntry

@@ -52,7 +52,7 @@ const listSessions = list({
 })
 
 /**
- * This operation is a `change`, because it stores in the session that the result was retrieved. After that, the
+ * This operation is a `change`, because it marks the result in the session as retrieved. After that, the
  * session shows the result of the challenge.
  */
 const getResult = change({

@@ -73,8 +73,8 @@ export function beginChallenge(
 }
 
 /**
- * Applies what the cardholder does. After a wrong code the challenge is still pending. An answer to a challenge that has ended
- * changes nothing.
+ * Applies what the cardholder does. After a wrong code the challenge is still pending. After the end of a challenge, an
+ * answer changes nothing.
  * @throws CofferError `not_found` if the ids are wrong, or `conflict` if nobody has opened the page of the challenge
  */
 export function answerChallenge(

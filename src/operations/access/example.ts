@@ -95,8 +95,8 @@ export function createExamples({ expressions, turns }: Pick<Session, 'expression
 }
 
 /**
- * Returns undefined if the mask expects data that the example does not have, if its result is too long, or if it needs more
- * work than an answer may take.
+ * Returns undefined if the mask expects data that the example does not have, if the masked data is too long, or if the
+ * mask needs more work than an answer may take.
  */
 async function renderExample(input: object, rules: TokenRules): Promise<TokenRecord | undefined> {
   try {

@@ -29,9 +29,9 @@ export interface Cell {
 const SEEN: Readonly<Record<Transform, Sees>> = { reveal: 'plain', mask: 'masked', redact: 'redacted' }
 
 /**
- * Decides about each container for an application. `applicationCaller` returns the same caller as for a request with
- * a key of the application. This caller uses `decideContainer` to decide. Therefore `decideContainer` is called here
- * too, to find out which rule decides.
+ * Decides about each container for an application. `applicationCaller` returns the same caller as for a request with a
+ * key of the application. This caller decides with `decideContainer`. Therefore `decideContainer` is called here too,
+ * because its result names the deciding rule.
  */
 export function decideRow(
   tenant: number,

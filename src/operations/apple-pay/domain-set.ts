@@ -26,7 +26,7 @@ export async function isRegistered(context: Context, domain: string): Promise<bo
 }
 
 /**
- * Stores the domains in `before`, and the domains in `names` that `before` does not contain.
+ * Stores one list of domains: those of `before`, and then those of `names` that are not in `before`.
  * @throws CofferError `unprocessable` if a name cannot be verified, or if there are too many domains
  */
 export async function storeDomains(

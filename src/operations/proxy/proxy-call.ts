@@ -36,7 +36,7 @@ const proxyRelay: Relay = {
       const names = ['key', 'url'].map((name) => `${request.prefix}-proxy-${name}`.toUpperCase())
       throw validationError(`Send the key of a proxy in ${names[0]}, or a destination in ${names[1]}.`)
     }
-    // The clients of Coffer can name a proxy by its id instead of its key. A call by id needs an API key.
+    // Clients of Coffer can name a proxy by its key or by its id. A call by id needs an API key.
     const target: Target = key === undefined ? { url: url! } : isKey(key) ? { key } : { id: key }
     return callDestination(session, { ...request, query }, target)
   },

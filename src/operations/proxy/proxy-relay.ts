@@ -205,7 +205,7 @@ async function open(session: Session, context: Context, target: Target, prefix: 
 }
 
 /**
- * Whether a call through the proxy needs a child process: because it has a reactor, code, or a mask. The
+ * True if the proxy has a reactor, code or a mask, because then a call through the proxy needs a child process. The
  * program of a mask is part of Coffer, but also runs in a child process.
  */
 function startsRuns(proxy: ProxyRecord): boolean {

@@ -44,8 +44,8 @@ export interface OpenProxy {
 }
 
 /**
- * Reads the rights of the transforms of a proxy. If `code` is given, reads the rights of this code. The
- * permissions in the runtime of the code are granted only if the proxy still has this code at this index.
+ * Reads the rights of the transforms of a proxy. If `code` is given, reads the rights of this code. If the
+ * proxy no longer has this code at this index, the code does not get the permissions of its runtime.
  */
 export function rightsOfProxy(
   tenant: number,

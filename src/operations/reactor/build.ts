@@ -81,8 +81,8 @@ function mayBeBuilt(runtime: unknown): boolean {
 /** Returns the dependencies in the runtime of an input. The input can be a patch. */
 function readVersions(runtime: unknown): Versions {
   const { image = DEFAULT_IMAGE, dependencies } = isObject(runtime) ? runtime : {}
-  // A patch without an image does not show which image the record has, so the result is empty only if the input names
-  // the default image.
+  // A patch without an image may concern a record with any image. Therefore the result is empty only if the input
+  // names the default image.
   if (image === DEFAULT_IMAGE && isObject(runtime) && 'image' in runtime) return {}
   const entries = Object.entries(isObject(dependencies) ? dependencies : {})
   return Object.fromEntries(

@@ -64,7 +64,7 @@ export const reactNow = detached({
   ],
   async run(session, input, { found, callback }) {
     if (callback !== undefined) return startWithCallback(session, input, found, callback)
-    // Units of work in this file use durability `soon` if they only log reads and the run.
+    // In this file, units of work that store nothing but log records use durability `soon`.
     const prepared = await session.inUnit(
       async (context) =>
         (await runsLater(context, input.id)) ? undefined : react.prepare(context, session, input, found),

@@ -194,10 +194,10 @@ export async function checkRequest(
 }
 
 /**
- * `secrets`: in no-reveal mode, the data that the code gets, which is redacted in the answer. `given`: the data of
- * the run, which is redacted in the output of the run on the page of the reactor. `event`: the object that the events
- * of the run describe. `cards`: the tokens and token intents in the arguments that have a verification code, which
- * the vault will delete.
+ * `secrets`: in no-reveal mode, the data that the code gets, which is redacted in the answer. `given`: the data of the
+ * run, which is redacted in the output of the run on the page of the reactor. `event`: the object that the events of
+ * the run describe. `cards`: those tokens and token intents in the arguments that have a verification code. The vault
+ * will delete the code.
  */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 

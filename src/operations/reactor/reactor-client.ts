@@ -123,7 +123,7 @@ function listRevealed(answer: unknown, revealed: ReadonlySet<string>): unknown[]
   return tokens.filter(({ id }) => revealed.has(id)).map(({ data }) => data)
 }
 
-/** Returns the secret parts of an answer about network tokens. They must not appear in the stored output of a run. */
+/** Returns the parts of an answer about network tokens that must not appear in the stored output of a run. */
 function secretsOf(answer: unknown): unknown {
   const { data, cryptogram } = isObject(answer) ? answer : {}
   return [data, cryptogram]

@@ -230,7 +230,7 @@ export const patchReactor = change({
 })
 
 /**
- * Stores changed attributes. If `findBuild` is absent, the requested version of the record does not change.
+ * Stores the given attributes. If `findBuild` is absent, the requested version of the record does not change.
  */
 async function replace(
   context: Context,

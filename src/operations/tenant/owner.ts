@@ -52,7 +52,10 @@ const transferOwner = change({
   },
 })
 
-/** Requires: one unit of work, so that the tenant always has exactly one owner. */
+/**
+ * Requires: `context` belongs to one unit of work. Therefore the tenant always has exactly one
+ * owner.
+ */
 async function makeOwner(context: Context, next: MemberRecord): Promise<MemberRecord> {
   const { store, caller, audit } = context
   for (const before of await readAll(store, 'member', caller.tenant, isOwner))

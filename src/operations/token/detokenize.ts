@@ -236,9 +236,9 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
       else {
         const { record } = found
         granted.push({ reference, found, shown: transform ?? decided })
-        // If an access rule decides the transform, the whole record counts, because the mask replaces the
-        // data and can be larger than the data. This line is after the decision, so that an error does not
-        // disclose the size of a token that the caller has no right to see.
+        // If an access rule decides the transform, the size of the whole record counts, because the mask can be
+        // larger than the data. This line is after the decision, so that an error does not disclose the size of a
+        // token that the caller has no right to see.
         size += sizeOf(transform === undefined ? record : record.data)
         requireSize(size, access.whole)
       }

@@ -178,7 +178,7 @@ interface Wanted {
 /**
  * Returns a condition for the tokens whose set of containers `matches` accepts. The index finds the sets in the
  * areas. The condition names the sets that match, or excludes the sets that do not match, depending on which list of
- * sets is shorter. Requires: a list checks each token that it shows, because the sets can change after this function
+ * sets is shorter. Requires: the caller also checks each found token, because the sets can change after this function
  * has read them.
  */
 async function whereContainers(context: Context, { areas, matches, steps }: Wanted): Promise<Condition> {

@@ -131,7 +131,7 @@ async function updateRow(context: Context, job: UpdaterJobRecord, row: RequestRo
   }
 }
 
-/** The log and the event name the system as the actor that ended the job, and not the caller that created the job. */
+/** In the log record and in the event, the actor is the system, and not the caller that created the job. */
 async function end(
   context: Context,
   { state: _, due_at: __, ...job }: UpdaterJobRecord & { status: 'completed' | 'failed' },

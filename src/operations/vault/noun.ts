@@ -84,7 +84,7 @@ const backUpVault = detached({
 })
 
 /**
- * The owner's process calls this operation on the server after it has changed the key slots. `replaces`: the
+ * After the process of the owner has changed the key slots, it calls this operation on the server. `replaces`: the
  * `mac` of the header that this process has changed.
  */
 const replaceHeader = detached({

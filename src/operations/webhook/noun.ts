@@ -229,7 +229,7 @@ const listEventTypes = query({
   run: async () => [...EVENT_TYPES],
 })
 
-/** Makes the queue look for waiting events of the webhook after the commit. */
+/** After the commit, the queue looks for waiting events of the webhook. */
 function lookAgain(context: Context, id: string): void {
   context.enqueue([{ kind: 'delivery', tenant: context.caller.tenant, lane: id }])
 }

@@ -16,8 +16,8 @@ import type { Outbound } from '../../framework/ports/outbound.js'
 import type { Condition, Store, StoreReader, StoreWriter } from '../../storage/store.js'
 
 /**
- * The limit for the events of one webhook that were never tried, and also the limit for the deliveries of one webhook
- * that wait for a retry. Above the limit, the oldest events or deliveries are dropped.
+ * The limit for the untried events of one webhook, and also for the deliveries of one webhook that wait for a retry.
+ * Above the limit, the oldest events or deliveries are dropped.
  */
 export const MAX_WAITING = 10_000
 const AT_ONCE = 200
@@ -246,9 +246,9 @@ async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: numbe
 }
 
 /**
- * Removes batches whose events no webhook waits for. These batches precede the oldest waiting batch in their
- * order, and are older. The ages are compared with a safety margin, because concurrent units of work can be
- * stored in a different order than they began.
+ * Removes batches whose events no webhook waits for. Such a batch comes before the oldest waiting batch in the order
+ * of batches, and is older than that batch. The ages are compared with a safety margin, because concurrent units of
+ * work can be stored in a different order than they began.
  */
 export async function removeTaken(store: Store, tenant: number): Promise<void> {
   for (let found = AT_ONCE; found === AT_ONCE; ) {

@@ -1,6 +1,6 @@
 /**
- * Links the packages of a project for reactor code: makes one text of each package. The project's own esbuild makes
- * the texts, in a process of its own. A text is kept until one of its source files changes.
+ * Links the packages of a project for reactor code: makes one text of each package. The project's own esbuild makes the
+ * texts, in a process of its own. The text of a package is cached until a source file of the package changes.
  */
 import { createHash } from 'node:crypto'
 import { builtinModules } from 'node:module'
@@ -19,8 +19,8 @@ import type { LinkedPackage, Linker, Loaded } from '../../framework/ports/linker
 import { findInstalled, type Installed, isInside, type Problem, type ProjectFiles } from './installed.js'
 
 /**
- * A package to bundle, or one of its subpaths. `name`: the name with which code in the project would require the
- * package.
+ * A package, or a subpath of a package, that must be bundled. `name`: the name with which code in the project would
+ * require the package.
  */
 export interface BundleJob {
   project: string

@@ -1,7 +1,7 @@
 /**
  * `request`, `get` and `Agent` of `http` and `https`, on top of `fetch` of the run. Therefore code can reach the same
  * hosts as with `fetch`, and the same limits apply. Code gets no socket of the connection. A request is sent when the
- * code has ended it, and its answer arrives as a whole.
+ * code has called `end`, and the answer to it arrives as a whole.
  */
 
 import { fetch } from 'coffer:internals'

@@ -19,7 +19,7 @@ declare module 'coffer:internals' {
     run(key: object, value: unknown, work: () => unknown): unknown
     /** Changes the value of `key` for the rest of the current callback, and for all callbacks that it schedules. */
     enter(key: object, value: unknown): void
-    /** Returns a function that runs its argument with the values that are current now. */
+    /** Saves the current values. The returned function calls `work` with the saved values. */
     capture(): (work: () => unknown) => unknown
   }
 }

@@ -134,8 +134,8 @@ for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(
   if (typeof value === 'function') define(Buffer, name, value)
 
 /**
- * Returns a primitive unchanged, and a Node buffer for a view of memory. @throws TypeError for a symbol, a function, and
- * an object that is not a view of memory
+ * Returns a primitive unchanged. For a view of memory, returns a Node buffer. @throws TypeError for a symbol, a
+ * function, and an object that is not a view of memory
  */
 function toArgument(value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')

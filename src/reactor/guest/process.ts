@@ -1,5 +1,6 @@
 /**
- * `process` and `performance` for reactor code. Neither object reveals anything about the process that runs the code.
+ * `process` and `performance` for reactor code. These two objects reveal nothing about the process that runs the
+ * code.
  */
 import { performance } from 'node:perf_hooks'
 import { nextTick } from 'node:process'

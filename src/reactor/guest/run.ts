@@ -44,7 +44,8 @@ export class Run {
   }
 
   /**
-   * `process` and `performance`. Most code uses neither object, so both are created at the first use of one of them.
+   * `process` and `performance`. Most code does not use these two objects, so both are created at the first use of
+   * either.
    */
   get lazyGlobals(): ReturnType<typeof createProcess> {
     this.#lazyGlobals ??= createProcess({

@@ -19,7 +19,7 @@ interface Waiting {
 
 type Source = { [name in 'start' | 'pull' | 'cancel']?: (given: unknown) => unknown }
 
-/** The state behind a stream, its controller and its reader. */
+/** The state that a stream, its controller and its reader share. */
 class Flow {
   readonly #source: Source
   readonly #controller: ReadableStreamDefaultController

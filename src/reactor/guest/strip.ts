@@ -15,7 +15,7 @@ const LANGUAGE =
   encodeURIComponent escape globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
 /** The lockdown itself uses these evaluators, so they are removed after the lockdown. */
 const EVALUATORS = ['Function', 'eval']
-/** The members of `Intl` that ECMA-402 defines. V8 adds another class to `Intl`, which the guest removes. */
+/** The members of `Intl` that ECMA-402 defines. V8 adds another class to `Intl`. The guest removes this class. */
 const INTL = `Collator DateTimeFormat DisplayNames DurationFormat ListFormat Locale NumberFormat PluralRules
   RelativeTimeFormat Segmenter getCanonicalLocales supportedValuesOf`.split(/\s+/)
 /** Members of `process` that Node itself uses at run time. These members have no effect outside of this process. */

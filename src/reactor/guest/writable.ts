@@ -30,7 +30,7 @@ function createDeferred() {
   return { promise, resolve, reject }
 }
 
-/** The state behind a stream, its controller and its writer. */
+/** The state that a stream, its controller and its writer share. */
 class Drain {
   readonly #sink: Sink
   readonly #controller: WritableStreamDefaultController

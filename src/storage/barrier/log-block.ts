@@ -98,7 +98,7 @@ export interface LogFilter {
   types?: readonly string[]
   from?: number
   isAll: boolean
-  /** The query has no other condition than types, so every log record of these `types` matches. */
+  /** True if types are the only condition: every log record of these `types` matches. */
   isByType: boolean
 }
 

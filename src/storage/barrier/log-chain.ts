@@ -151,8 +151,8 @@ export class LogChain {
   }
 
   /**
-   * Yields matching log records in portions, the newest portion first. In each portion the oldest record comes first. Contract:
-   * `skip` is used only with a filter that matches all records.
+   * Yields matching log records in portions, the newest portion first. In each portion the oldest record comes first.
+   * Requires: `skip` is 0, or the filter matches all records.
    */
   async *find(filter: LogFilter, skip = 0): AsyncGenerator<LogLine[]> {
     const { tail, blocks, gone } = await this.load()

@@ -23,8 +23,8 @@ import { type RecordCache, sumCounters } from './record-cache.js'
 import * as sealing from './sealing.js'
 
 /**
- * A page of locations contains sealed records up to this many bytes in total. If a page has reached this limit, its
- * further large records are read only when they are opened.
+ * A page of locations contains sealed records up to this many bytes in total. After this limit, a large record of the
+ * page is not read before it is opened.
  */
 const HELD_BYTES = 1024 * 1024
 /** Other requests may run after this many sealed bytes were opened, which takes a few milliseconds. */

@@ -217,8 +217,8 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
 
   /**
    * Schedules a sync. A short command ends before the scheduled time, and syncs when it closes the vault. A long
-   * command must not wait with the sync until its end, because reads are refused if their log entries stay unsynced for
-   * too long.
+   * command must not postpone the sync to the end, because reads are refused if their log entries stay unsynced for too
+   * long.
    */
   #syncSoon(): void {
     const { isUnsynced, failure } = this.#groupCommit

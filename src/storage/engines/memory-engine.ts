@@ -134,7 +134,7 @@ export class MemoryEngine implements Engine {
     })
   }
 
-  /** Creates an engine with the rows of `state` whose kind `keeps` accepts. */
+  /** Creates an engine with those rows of `state` for whose kind `keeps` returns true. */
   fork(state: MemoryState, clock: Clock, keeps: (kind: number) => boolean): MemoryEngine {
     state.forked ??= merge(state.layers, keeps)
     return new MemoryEngine(clock, [state.forked], state.counters)

@@ -232,7 +232,7 @@ function countFrom({ count, match }: Matches, seq: number): number {
   return count - lowerBound(count, (index) => match(index).seq >= seq)
 }
 
-/** This number minus `seq` is a rank that is higher for older rows. */
+/** The rank of a row is this number minus `seq`. Therefore older rows have higher ranks. */
 const OLDEST_FIRST = Number.MAX_SAFE_INTEGER
 
 interface Cursor {

@@ -72,8 +72,8 @@ export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
 }
 
 /**
- * Finds the first intact frame after a broken frame. A frame opens only with its number and the tag of the frame before
- * it. The tag of the previous frame is in the bytes before the frame. The number of the frame is unknown, so the
+ * Finds the first intact frame after a broken frame. To open a frame, its number and the tag of the previous frame are
+ * necessary. The tag of the previous frame is in the bytes before the frame. The number of the frame is unknown, so the
  * function tries every number that is possible.
  */
 function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {

@@ -51,8 +51,8 @@ export function nextPlan(plan: Plan, reason: Reason): Plan {
 /** The engine retries a unit for this time, ms. */
 const MAX_MS = 5_000
 /**
- * The limit for the deletion of a tenant, ms. This limit is longer than `MAX_MS`, because the deletion collides with every unit
- * of the tenant.
+ * The limit for the deletion of a tenant, ms. The limit is longer than `MAX_MS`, because every unit of the tenant
+ * forces a retry of the deletion.
  */
 const MAX_DROP_MS = 60_000
 /**

@@ -1,6 +1,7 @@
 /**
- * The lease of a chain. While a server has the lease, no other server appends to the chain, so the chain's entries are in the
- * order of time. Two servers that append to one chain would lose nothing: their units collide, and one of them runs again.
+ * The lease of a chain. While a server has the lease, no other server appends to the chain, so the chain's entries are
+ * in the order of time. Without the lease, nothing would be lost: if two servers append to one chain, their units
+ * collide, and one unit runs again.
  */
 import { Collision } from './attempt.js'
 import type { ConnectionPool } from './pool.js'

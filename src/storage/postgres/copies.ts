@@ -91,8 +91,8 @@ function createTarget(connection: Connection): RowTarget {
 }
 
 /**
- * Fills an empty store with the rows of another vault, in one transaction. Until the commit, the store has no vault. Contract:
- * the given rows have their keys. @throws CofferError `conflict`, `storage_failed`, `unavailable`
+ * Fills an empty store with the rows of another vault, in one transaction. Until the commit, the store has no vault.
+ * Requires: the given rows have their keys. @throws CofferError `conflict`, `storage_failed`, `unavailable`
  */
 export async function fillStore(
   pool: ConnectionPool,

@@ -97,7 +97,10 @@ export class PendingLogs {
       throw logUnavailable(this.#reason)
   }
 
-  /** Calls `commit` with one row for each tenant, which contains the tenant's entries. `commit` must store these rows. */
+  /**
+   * For each tenant, makes one row that contains the entries of the tenant. Calls `commit` with these rows. Requires:
+   * `commit` stores the rows.
+   */
   async commit<T>(logged: readonly Logged[], commit: (pending: PendingEntries[]) => Promise<T>): Promise<T> {
     if (logged.length === 0) return commit([])
     const chain = await this.lease.claim()

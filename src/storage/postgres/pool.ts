@@ -37,7 +37,7 @@ const SETTINGS = [
   // With this option, PostgreSQL plans each prepared statement once.
   'plan_cache_mode=force_generic_plan',
   'default_transaction_isolation=read\\ committed',
-  // In ms. This limit is longer than the second after which PostgreSQL looks for a deadlock.
+  // In ms. The limit exceeds 1 s, the time after which PostgreSQL looks for a deadlock.
   'lock_timeout=1500',
 ]
 

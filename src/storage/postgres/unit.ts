@@ -44,7 +44,7 @@ export class Unit implements port.EngineWriter {
    * entries of a read after the commit.
    */
   readonly entries: port.LogEntry[] = []
-  /** The unit changes the store, perhaps only by log entries. */
+  /** True if the unit changes rows or appends log entries. */
   hasWritten = false
   droppedTenant: number | undefined
   readonly #shared: Shared

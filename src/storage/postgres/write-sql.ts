@@ -25,7 +25,10 @@ export const COUNT = 7
 /** A change of a row, or a precondition. `seq` is 0 for a new row, except for a row that is copied from another vault. */
 export interface Change extends Row {
   action: number
-  /** The revision of the row when the unit read it, 0 if it did not exist. For {@link COUNT}: the number of rows with the key. */
+  /**
+   * The revision with which the unit has read the row, or 0 if the row did not exist. For {@link COUNT}: the number of
+   * rows with the key.
+   */
   was: number
   /** The position, in the statement, of the commit that contains this change. The first position is 1. */
   unit: number

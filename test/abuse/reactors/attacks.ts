@@ -39,7 +39,7 @@ function rows(ends: End[], bodies: readonly string[], wrap = handler): Attack[] 
   return bodies.map((body) => ({ name: body.replaceAll(/[^ -~]/g, '?'), code: wrap(body), ends }))
 }
 
-/** Makes one attack for each word of `words`. */
+/** Writes an attack for each word of `words`. */
 const of = (words: string, write: (word: string) => string) => words.split(/\s+/).map(write)
 
 const burning = rows(

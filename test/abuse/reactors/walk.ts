@@ -357,7 +357,7 @@ export async function walk(
         const property = Object.getOwnPropertyDescriptor(level, key)
         if (property === undefined) continue
         const way = `${path}.${String(key)}`
-        // This calls an inherited getter with the object as the receiver.
+        // Calls an inherited getter with the object as the receiver.
         if (level === value)
           for (const each of [property.value, property.get, property.set]) take(each, way, value)
         if (property.get !== undefined) settle(() => Reflect.apply(property.get!, value, []), way)

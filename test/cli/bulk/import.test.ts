@@ -93,8 +93,8 @@ testVault(
     await home.json(RESUME)
     const before = results(home, 'state')
     t.notMatch(stateOf(home), 'row 1')
-    // If the process is killed just after it has committed the first batch, the state file looks like this, and the
-    // results file has only a part of the results.
+    // This is the state file of a process that was killed just after the commit of the first batch. The results file
+    // has only a part of the results.
     writeFileSync(join(home.place, 'state'), `${stateOf(home).split('\n')[0]}\n{"line":1,"sta`)
     home.write('rows.ndjson', lines(4500))
     t.match(await home.json(RESUME), { created: 4500 })

@@ -50,8 +50,8 @@ t.test('each row has its line number, and an unreadable row has a reason', async
     ],
     ['[1,\n\n  {"a":\nx}]', [{}, { line: 3, fault: /refused at line 4, column 1/ }]],
     ['[1,,2]', [{ value: 1 }, { fault: /row/ }, { value: 2 }]],
-    // The time to read these rows must grow linearly with their length. If it grows faster, the test exceeds its time
-    // limit.
+    // The time to read these rows must grow linearly with their length. If the time grows faster, the test exceeds
+    // its time limit.
     [`[\n${' '.repeat(400_000)}1${'0'.repeat(500_000)}]`, [{ line: 2, fault: String }]],
   ] as const)
     t.match(await read(text), rows)

@@ -1,4 +1,4 @@
-/** A project with packages that the tests write themselves, for tests of linking. */
+/** A project for tests of linking. The tests write the packages of the project. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

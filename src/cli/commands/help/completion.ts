@@ -138,9 +138,9 @@ async function listValues(
 }
 
 /**
- * Returns names of records in the vault that the command line names. Fails if a prompt, a read from a descriptor or a wait for
- * another process would be needed. If a server has the vault open, asks the server, but only if this process could open the vault
- * itself.
+ * Returns names of records in the vault that the command line names. Fails if a prompt, a read from a descriptor or a
+ * wait for another process would be needed. If a server has the vault open, the server returns the names, but only if
+ * this process could open the vault itself.
  */
 async function listNames(context: CommandContext, before: readonly string[], noun: string) {
   const flags: Record<string, string> = {}

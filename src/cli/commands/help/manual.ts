@@ -1,4 +1,7 @@
-/** Formats manual pages with the macros of man(7): one for the program, and one for each noun or command. */
+/**
+ * Formats manual pages with the macros of man(7): a page for the program, and a page for each noun
+ * or command.
+ */
 import type { Argument, Command, Option } from 'commander'
 import { VERSION } from '../../../version.js'
 

@@ -64,7 +64,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
   const stdin = input.claimStdin('coffer mcp').setEncoding('utf8')
   // The transport closes when its input ends, but calls in progress must still be answered. Therefore the transport
-  // does not read standard input itself, but this stream, which stays open.
+  // does not read standard input. It reads this stream, which stays open.
   const messages = new PassThrough()
   let rest = ''
   context.handlesSignals()
@@ -73,7 +73,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
       const lines = `${rest}${text}`.split('\n')
       rest = lines.pop()!
       for (const line of lines) {
-        // Invalid JSON is refused here, because the SDK would accept some of it: it reads 2^53 + 1 as another number.
+        // The SDK would accept some texts that Coffer refuses: it would read 2^53 + 1 as another number.
         const error = { code: NO_SUCH, message: findFault(line, MAX_JSON_VALUES)?.message }
         const { id } = Object(error.message && tryJson(line))
         if (id === undefined) messages.write(`${line}\n`)
@@ -210,8 +210,8 @@ function createServer(open: () => Promise<Agent>): Server {
 }
 
 /**
- * Returns a function that asks the person, unless the person has just allowed this call. The function throws
- * `interrupted` if the person refuses.
+ * Returns a function that asks the person about a call. The function does not ask about a call that the person has just
+ * allowed, and throws `interrupted` if the person refuses.
  */
 function createConfirm(ask: (operation: string, input: OperationInput) => Promise<unknown>) {
   // The calls that were shown to the person. An answer is valid only for one of these calls, and only once.

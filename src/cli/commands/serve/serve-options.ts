@@ -88,7 +88,7 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
 
 /**
  * `--watch` needs a seed in a file and a loopback address. With `--watch`, applications keep their keys when the seed
- * changes, which is allowed only if other machines cannot reach the server.
+ * changes. Therefore other machines must not reach the server.
  */
 function requireWatchable(seed: string | undefined, host: string | undefined): void {
   if (seed === undefined || seed === '-')

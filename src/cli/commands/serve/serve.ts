@@ -58,8 +58,8 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   const ended = new AbortController()
   const context = { ...outer, signal: AbortSignal.any([outer.signal, ended.signal]) }
   const hardenOnce = await hardenLater(context)
-  // The hardening prevents core dumps. An empty vault in memory has no secrets to protect yet. Therefore its server starts
-  // before the hardening is complete, and the first request waits for the hardening.
+  // The hardening prevents core dumps. An empty vault in memory has no secrets yet. Therefore the server of such a
+  // vault starts before the hardening is complete, and the first request waits for the hardening.
   const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
   const hardening = isEmpty && context.config.output !== 'json' ? undefined : hardenOnce()
   if (!isEmpty) await hardening
@@ -242,16 +242,15 @@ async function serveOpened(
       isKeyChosen: chosenKey !== undefined,
     })
   await server.begin()
-  // A delivery sends a request to a host that these options must allow. Therefore deliveries start only after the options are
-  // set.
+  // Deliveries start only after the options are set, because the options say to which hosts a delivery may be sent.
   await app.deliveries.resume({
     notice: (text) => void printLogLine(terminal, text),
     fault: (error) => report(error, 'deliveries'),
   })
   if (options.vault === 'demo' && hasDashboard && tls === undefined) {
     const { sendDemoRequests } = await import('./demo-requests.js')
-    // The start does not wait for these requests, because the demo works without them. After a stop, their failure is
-    // not reported, because a stopped server answers no requests.
+    // The start does not wait for these requests, because the demo works without them. If the server was stopped, a
+    // failed request is not reported, because a stopped server answers no requests.
     void sendDemoRequests({ app, url, prefix, samples, signal }).catch((error: unknown) => {
       if (!signal.aborted) report(error, 'demo')
     })

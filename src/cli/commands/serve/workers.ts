@@ -66,8 +66,7 @@ export function leaveWorkers(): void {
 
 /**
  * Starts workers, and replaces workers that end, until `signal` is aborted. Calls `announce` with the port when the
- * first worker listens. If the port is 0, chooses a free port first, because workers share a port only if all use its
- * number.
+ * first worker listens. If the port is 0, first chooses a free port, because all workers must listen on one known port.
  * @throws CofferError `unavailable` if the first worker does not start; the worker has printed the reason
  */
 export async function runWorkers(

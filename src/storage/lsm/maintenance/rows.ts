@@ -10,7 +10,7 @@ import { liveRowsOf } from '../sstable/cursors.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import { writeBatches } from '../sstable/write-tables.js'
 
-/** Creates the files of a vault without its header, from rows in any order. Requires: the directory exists. */
+/** Creates the files of a vault, except the header, from rows in any order. Requires: the directory exists. */
 export async function createFromRows(
   options: LsmOptions,
   rows: AsyncIterable<Row>,

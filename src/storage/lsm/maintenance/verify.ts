@@ -183,7 +183,9 @@ function readChanges(context: LsmOptions, wals: readonly WalRef[], findings: Fin
   return changes
 }
 
-/** Finds all logs, if there is no `state`. The `previous` of a found log is correct only for the first log of a vault. */
+/**
+ * Finds all logs, if there is no `state`. The result contains the `previous` of the first log of a vault for every log.
+ */
 function findWals({ files, directory }: LsmOptions): WalRef[] {
   const ids = files.list(directory).flatMap((name) => /^journal-([0-9a-f]{32})$/.exec(name)?.[1] ?? [])
   return ids.map((id) => ({ id, previous: toBase64(NO_TAG) }))

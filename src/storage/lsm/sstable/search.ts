@@ -21,7 +21,10 @@ const WINDOW = 128
 /** If at most this many rows can match by their keys, only these rows are examined. */
 const RARE = 1024
 
-/** A set of marked rows. The set covers the rows from the first to the last of `rows`, which ascend, and ignores all other rows. */
+/**
+ * A set of marked rows. The set covers the rows from the first to the last of `rows`, and ignores all other rows.
+ * Requires: `rows` ascend.
+ */
 class Marks {
   readonly first: number
   readonly #flags: Uint8Array
