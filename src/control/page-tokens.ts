@@ -12,7 +12,7 @@ const MEMBERS: Readonly<Record<string, Readonly<Record<string, Schema>>>> =
 
 /**
  * The page shows data as masks show it. If a mask shows all data or a whole secret, the page shows no data of
- * the token. Such a secret is, for example, a card number, a security code, an account number or a text.
+ * the token. A secret is, for example, a card number, a security code, an account number or a text.
  */
 export async function hideRevealed<T extends { id: string; data?: unknown }>(
   { control: { app, lock }, tenant }: Place,

@@ -71,7 +71,7 @@ export class Requests {
     return { count: this.#count, first, records: this.#records.slice(Math.max(0, count - first)) }
   }
 
-  /** The trace ids of the newest requests whose work goes on after the answer, at most `most`. */
+  /** The trace ids of the newest requests whose work continues after the answer, at most `most`. */
   accepted(most: number): string[] {
     return this.#records
       .filter(({ status }) => status === 202)
@@ -109,7 +109,7 @@ function templateOf(path: string, known: string): string {
 }
 
 /**
- * Keeps the properties in `known`, and those of their values that name something, such as an id. JSON whose values
+ * Keeps the properties in `known`, and the values that name something, such as an id. JSON whose values
  * are not kept is replaced by its shape, which contains only property names that are in `names`.
  */
 export function redactBody(

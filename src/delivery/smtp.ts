@@ -36,7 +36,7 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
     tls: {
       minVersion: 'TLSv1.2',
-      // A server on this machine may have no TLS, or a self-signed certificate. Without `ca`, such a certificate is not
+      // A server on this machine may have no TLS, or a self-signed certificate. Without `ca`, the certificate is not
       // checked.
       rejectUnauthorized: tls !== 'offered' || ca !== undefined,
       ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),

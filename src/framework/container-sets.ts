@@ -24,7 +24,7 @@ const MOST_SETS = { public: 1_000, private: 10_000 }
 const MAX_CACHED = 100_000
 const PAGE_SIZE = 1000
 /**
- * How many sets one unit of work examines. In a store of one process, other units of work wait for such a unit, so it
+ * How many sets one unit of work examines. In a store of one process, other units of work wait for this unit, so it
  * must be short. In a shared store, each unit that removes sets makes all processes read their cached records again.
  * Therefore, in a shared store, few long units of work are better than many short units.
  */

@@ -31,7 +31,7 @@ const STATUSES: Record<string, RegExp> = { '2xx': /^2/, '4xx': /^4/, '5xx': /^[5
 
 const isFailed = ({ status }: Seen) => status === 0 || status >= 400
 
-/** Returns a function that tells how the run in background of a request ended. The result is undefined for other requests. */
+/** Returns a function that finds the outcome of a run in background by its request. Other requests have no outcome. */
 function useRunOf() {
   const { facts } = useLive()
   return ({ trace_id, status }: Seen) => (status === 202 ? facts?.runs[trace_id] : undefined)

@@ -1,6 +1,6 @@
 /**
- * The paths and properties that the newest client for Node knows. This file lists those that Coffer does not emulate,
- * with the reasons.
+ * The paths and properties that the newest client for Node knows. This file lists the paths and properties that
+ * Coffer does not emulate, with the reasons.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -164,8 +164,7 @@ const ANSWERS: Record<string, string> = {
   TenantMerchantPaginatedList: 'tenant merchant list',
 }
 /**
- * Attributes that no response has. Such an attribute belongs to an area that is not emulated, or is newer than the
- * API of 2023.
+ * Attributes that no response has. Each one belongs to an area that is not emulated, or is newer than the API of 2023.
  */
 const NEVER = {
   Token: 'enrichments network_token aliases authentication',

@@ -43,7 +43,7 @@ const detailOf = (page: Page) => page.locator('.detail')
 const pressButton = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).click()
 
 t.test(
-  'the page tells how work in background ended, and asks before it discards or deletes',
+  'the page shows how work in background ended, and asks before it discards or deletes',
   { ...needsChromium, timeout: 300_000 },
   async (t) => {
     const { server, page, complaints, call } = await open(t, seed)

@@ -30,8 +30,8 @@ const container = segments.map((names) => `/${names.map((name) => `${name}/`).jo
 const containers = fc.uniqueArray(container, { minLength: 1, maxLength: 3 })
 const ALL = permissionsOf('private')
 /**
- * Half of the drawn permissions concern tokens. With fewer such permissions, almost every random
- * call would be refused.
+ * Half of the drawn permissions concern tokens. With fewer permissions for tokens, almost every
+ * random call would be refused.
  */
 const anyPermission = fc.oneof(
   fc.constantFrom(...ALL.filter((permission) => permission.startsWith('token:'))),

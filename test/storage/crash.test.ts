@@ -311,8 +311,8 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
       else act.expect(held)
     } catch (error) {
       refused++
-      // An act may need a row that an earlier act failed to store. Such an act fails with an error of the test, and not
-      // with an error of the disk.
+      // An act may need a row that an earlier act failed to store. The later act then fails with an error of the
+      // test, and not with an error of the disk.
       const isOurs = error instanceof TypeError || (error as { code?: string }).code === 'internal'
       if (!isOurs) t.match(error, { code: 'storage_failed' }, title)
     }

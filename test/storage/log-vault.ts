@@ -1,6 +1,6 @@
 /**
- * Makes stores for tests of the log. No operation creates the tenants of such a store, and the
- * tests append the log records.
+ * Makes stores for tests of the log. No operation creates the tenants of these stores, and
+ * the tests append the log records.
  */
 import { createKeyring, type Keyring } from '../../src/crypto/keyring.js'
 import { nativePrimitives } from '../../src/crypto/native.js'

@@ -26,7 +26,7 @@ export async function isRegistered(context: Context, domain: string): Promise<bo
 }
 
 /**
- * Stores one list of domains: those of `before`, and then those of `names` that are not in `before`.
+ * Stores one list of domains: first `before`, and then the `names` that are not in `before`.
  * @throws CofferError `unprocessable` if a name cannot be verified, or if there are too many domains
  */
 export async function storeDomains(

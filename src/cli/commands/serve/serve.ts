@@ -58,8 +58,8 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   const ended = new AbortController()
   const context = { ...outer, signal: AbortSignal.any([outer.signal, ended.signal]) }
   const hardenOnce = await hardenLater(context)
-  // The hardening prevents core dumps. An empty vault in memory has no secrets yet. Therefore the server of such a
-  // vault starts before the hardening is complete, and the first request waits for the hardening.
+  // The hardening prevents core dumps. An empty vault in memory has no secrets yet. Therefore its server starts before
+  // the hardening is complete, and the first request waits for the hardening.
   const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
   const hardening = isEmpty && context.config.output !== 'json' ? undefined : hardenOnce()
   if (!isEmpty) await hardening
