@@ -18,6 +18,8 @@ import { Requests } from './requests.js'
 const MAX_SNAPSHOTS = 100
 const MAX_FORKS = 100
 const ASKED_EVERY_MS = 20
+/** The maximum number of times at which a jump of the clock stops. Each stop takes a few milliseconds. */
+const MAX_STOPS = 1000
 /**
  * Years have four digits, and an expiry date can be a year later than the clock. Therefore the clock ends before the year
  * 9999.
@@ -46,7 +48,7 @@ export async function openControlled(
   seed: unknown,
 ) {
   const clock = new TestClock(options.clock ?? Date.now)
-  const memory = await openEphemeral({ ...options, clock: clock.now })
+  const memory = await openEphemeral({ ...options, clock: clock.now, clockEnd: clock.end })
   try {
     if (dependencies !== undefined) {
       memory.app.configureReactors({ dependencies })
@@ -200,7 +202,7 @@ export class ControlState implements ControlPlane {
     const { memory, clock, names, start } = this.#require()
     refuseMore(this.forks, MAX_FORKS, 'forks')
     const own = clock.copy()
-    const forked = await memory.fork(start, own.now)
+    const forked = await memory.fork(start, own)
     const { app } = forked.memory
     const { id, name } = await app.tenant()
     const keys = Object.entries(forked.keys).map(([application, key]) => [names.get(application), key])
@@ -240,13 +242,11 @@ export class ControlState implements ControlPlane {
   }
 
   async setClock(mode: ClockState['mode'], at?: number): Promise<ClockState> {
-    this.#requireClock().set(mode, at)
-    return this.#doDue()
+    return this.#jump((clock) => clock.set(mode, at))
   }
 
   async advanceClock(ms: number): Promise<ClockState> {
-    this.#requireClock().advance(ms)
-    return this.#doDue()
+    return this.#jump((clock) => clock.advance(ms))
   }
 
   listFaults() {
@@ -284,12 +284,38 @@ export class ControlState implements ControlPlane {
   }
 
   /**
-   * Confirms the new time, so that the jump of the clock delays no purge. After that, purges expired records and
-   * sends deliveries that are due.
+   * Moves the clock. If the clock moves forward, it first stops at each time at which work of the vault is due. Therefore
+   * this work has the time and sees the data as without a jump. Other due work is done at the end.
    */
-  async #doDue(): Promise<ClockState> {
+  async #jump(move: (clock: TestClock) => void): Promise<ClockState> {
+    const clock = this.#requireClock()
+    const from = clock.now()
+    move(clock)
+    clock.beginSteps(from)
+    try {
+      const { generation } = this.app
+      for (const { at, records } of await this.app.deliveries.findOrdered(clock.end(), MAX_STOPS)) {
+        // A reset, or the restore of a snapshot, ends the jump, because the records belong to the former data.
+        if (this.app.generation !== generation) break
+        clock.stepTo(at)
+        await this.#purge()
+        await this.app.deliveries.attempt(records)
+      }
+    } finally {
+      clock.endSteps()
+    }
+    return this.#doDue()
+  }
+
+  /** Confirms the new time, so that the jump of the clock delays no purge. After that, purges expired records. */
+  async #purge(): Promise<void> {
     await this.app.store.write(async (writer) => writer.storeTime({ isTrusted: true }))
     while ((await this.app.sweep()) > 0) {}
+  }
+
+  /** Purges expired records, and sends deliveries that are due. */
+  async #doDue(): Promise<ClockState> {
+    await this.#purge()
     await this.app.deliveries.resume()
     await this.app.deliveries.settle()
     return this.readClock()
@@ -358,13 +384,19 @@ export class TestClock {
   readonly #real: Clock
   #offset = 0
   #frozen: number | undefined
+  /** While the clock is moved in steps: the time of the current step. */
+  #held: number | undefined
+  #holders = 0
 
   constructor(real: Clock) {
     this.#real = real
   }
 
   /** ms since the epoch. */
-  readonly now: Clock = () => this.#frozen ?? this.#real() + this.#offset
+  readonly now: Clock = () => this.#held ?? this.end()
+
+  /** The time at which the clock stops if it is moved in steps, ms since the epoch, or else its time. */
+  readonly end: Clock = () => this.#frozen ?? this.#real() + this.#offset
 
   get state(): ClockState {
     const mode = this.#frozen !== undefined ? 'frozen' : this.#offset === 0 ? 'real' : 'offset'
@@ -374,24 +406,45 @@ export class TestClock {
 
   set(mode: ClockState['mode'], at = this.now()): void {
     if (at >= CLOCK_END) throw invalid('at', 'is after the year 9998, the last year of the clock')
+    this.#held = undefined
     this.#frozen = mode === 'frozen' ? at : undefined
     this.#offset = mode === 'offset' ? at - this.#real() : 0
   }
 
   get shift(): { offsetMs?: number; frozenMs?: number } {
-    return this.#frozen === undefined ? { offsetMs: this.now() - Date.now() } : { frozenMs: this.#frozen }
+    const fixed = this.#held ?? this.#frozen
+    return fixed === undefined ? { offsetMs: this.now() - Date.now() } : { frozenMs: fixed }
   }
 
   advance(ms: number): void {
-    if (this.now() + ms >= CLOCK_END)
+    if (this.end() + ms >= CLOCK_END)
       throw invalid('by', 'ends after the year 9998, the last year of the clock')
     if (this.#frozen === undefined) this.#offset += ms
     else this.#frozen += ms
   }
 
+  /**
+   * Holds the clock at `from` until `endSteps`, if `from` is before the end of the clock. If several callers hold the clock, the
+   * last one releases it, so that the time never goes back.
+   */
+  beginSteps(from: number): void {
+    this.#holders++
+    if (from < this.end()) this.#held ??= from
+  }
+
+  /** Has no effect if the clock is not held, for example because it was set meanwhile. */
+  stepTo(at: number): void {
+    if (this.#held !== undefined) this.#held = Math.min(Math.max(this.#held, at), this.end())
+  }
+
+  endSteps(): void {
+    this.#holders--
+    if (this.#holders === 0) this.#held = undefined
+  }
+
   copy(): TestClock {
     const copy = new TestClock(this.#real)
-    copy.set(this.state.mode, this.now())
+    copy.set(this.state.mode, this.end())
     return copy
   }
 }

@@ -9,6 +9,7 @@ type Kind = 'network_token'
 
 export class NetworkTokenChannel implements Channel<Kind> {
   readonly kind = 'network_token'
+  readonly isOrdered = true
   readonly atOnce = 16
   readonly leaseMs = 60_000
   readonly #createUuid: () => string

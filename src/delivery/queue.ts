@@ -66,6 +66,8 @@ export interface Taken<K extends Kind> {
 export interface Channel<K extends Kind> {
   readonly kind: K
   readonly atOnce: number
+  /** Whether records of this kind do work of the vault itself. If the clock jumps, this work is done in the order of its times. */
+  readonly isOrdered?: boolean
   /** The lease of a record, ms. The lease is longer than any attempt. */
   readonly leaseMs: number
   laneOf(record: RecordOf[K]): string
@@ -90,6 +92,12 @@ export interface BatchChannel<K extends Kind> {
    */
   bound(lane: Lane): Promise<{ next: number; notice?: string | undefined }>
   tidy(tenant: number): Promise<void>
+}
+
+/** Records that are due at the same time, ms since the epoch. */
+export interface DueGroup {
+  at: number
+  records: WaitingRecord[]
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the queue gives a channel records of its own kind only.
@@ -234,6 +242,32 @@ export class DeliveryQueue implements DeliveryPort {
     this.#listeners.noteAll()
   }
 
+  /**
+   * Returns the waiting records of ordered channels that are due by `until`, in groups of the same due time, earliest
+   * first. Returns at most `most` groups.
+   */
+  async findOrdered(until: number, most: number): Promise<DueGroup[]> {
+    const groups = new Map<number, WaitingRecord[]>()
+    for await (const { number: tenant } of eachRecord(this.#store, 'tenant', 0))
+      for (const { kind, isOrdered } of Object.values(this.#channels))
+        if (isOrdered)
+          for await (const { waiting, record } of this.#eachWaiting(kind, tenant, WAITING)) {
+            const at = Date.parse(record.due_at ?? '')
+            if (at > until || Number.isNaN(at)) continue
+            const group = groups.get(at)
+            if (group === undefined) groups.set(at, [waiting])
+            else group.push(waiting)
+          }
+    const sorted = [...groups].sort(([a], [b]) => a - b).slice(0, most)
+    return sorted.map(([at, records]) => ({ at, records }))
+  }
+
+  /** Attempts these records if they are due, and the deliveries that follow from the attempts. */
+  async attempt(records: readonly WaitingRecord[]): Promise<void> {
+    this.#add(records)
+    await this.settle()
+  }
+
   /** The address of the server. Links in mail begin with this address, unless the settings name another address. */
   get publicUrl(): string | undefined {
     return this.#publicUrl
@@ -323,12 +357,17 @@ export class DeliveryQueue implements DeliveryPort {
   }
 
   async #findDue(kind: Kind, tenant: number, where: Condition): Promise<void> {
+    for await (const { waiting, record, now } of this.#eachWaiting(kind, tenant, where))
+      this.#schedule(waiting, record, now)
+  }
+
+  async *#eachWaiting(kind: Kind, tenant: number, where: Condition) {
     const channel = this.#channels[kind]
     for (let above: number | undefined = -1; above !== undefined; ) {
       const page = await this.#readPage(kind, tenant, { where, above, size: AT_ONCE })
       for (const record of page.records) {
         const waiting = { kind, tenant, lane: channel.laneOf(record), id: record.id }
-        this.#schedule(waiting, record, page.now)
+        yield { waiting, record, now: page.now }
       }
       above = page.last
     }

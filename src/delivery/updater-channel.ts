@@ -7,6 +7,7 @@ type Kind = 'account_updater_job'
 
 export class UpdaterChannel implements Channel<Kind> {
   readonly kind = 'account_updater_job'
+  readonly isOrdered = true
   readonly atOnce = 1
   readonly leaseMs = 60_000
   readonly #host: () => Host

@@ -4,7 +4,7 @@
  */
 import type { Awaitable } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'
-import type { Kind, LogRecord, TenantRecord } from '../domain/records/records.js'
+import type { DeliveryRecord, Kind, LogRecord, TenantRecord } from '../domain/records/records.js'
 import { formBatches, type SubscribedEvent } from '../domain/webhook/event-batch.js'
 import {
   describeEvent,
@@ -24,6 +24,8 @@ const KEPT_MS = 24 * 60 * 60 * 1000
 type Actor = Omit<Caller['actor'], 'id'> & { id?: string }
 
 type Entry = Omit<AuditEntry, 'actor'> & { readonly actor: Actor }
+
+type EventTimes = Pick<DeliveryRecord, 'created_at' | 'kept_from'>
 
 export type EventTools = Pick<Context, 'store' | 'createUuid'>
 
@@ -83,7 +85,11 @@ async function storeEvents(
     events.push({ event, webhooks, characters: JSON.stringify(event).length })
   }
   const named = [...actors.values()].map((actor) => actor.named)
-  const common = { tenant_id, trace_id, actors: named, created_at: formatDate(store.now) }
+  const times = {
+    created_at: formatDate(store.now),
+    ...(store.keptFrom > store.now && { kept_from: formatDate(store.keptFrom) }),
+  }
+  const common = { tenant_id, trace_id, actors: named, ...times }
   const options = { ...keptUntil(common), fresh: true }
   const queued: Waiting[] = []
   for (const { batch, waiting } of formBatches(events, common, createUuid)) {
@@ -123,8 +129,8 @@ async function findSubject(
 }
 
 /** Returns the time until which an event is kept: one day, also if it was delivered. */
-export function keptUntil({ created_at }: { created_at: string }): { expires: number } {
-  return { expires: Date.parse(created_at) + KEPT_MS }
+export function keptUntil({ created_at, kept_from = created_at }: EventTimes): { expires: number } {
+  return { expires: Date.parse(kept_from) + KEPT_MS }
 }
 
 async function nameActor(

@@ -78,6 +78,11 @@ export interface StoreReader {
    * restore sets this time back to the time when the restored state was saved.
    */
   readonly codeTime: number
+  /**
+   * The time from which a new event is kept, ms since the epoch. This time is `now`. While the clock of an ephemeral vault is
+   * moved in steps, this time is the end of the move, so that the events of all steps still exist at the end.
+   */
+  readonly keptFrom: number
   /** After a jump of the clock, expired records are not purged. */
   readonly clock: ClockState
   /** Returns undefined if the record does not exist or has expired. Returns a promise only if the engine must wait. */

@@ -50,7 +50,7 @@ import type { Confinement, CoreOwner, Found } from '../reactor/confinement.js'
 import type { HttpOutbound } from '../reactor/outbound.js'
 import type { ReactorPool } from '../reactor/pool.js'
 import { DEFAULT_SETTINGS, readPoolSettings } from '../reactor/settings.js'
-import { createSealedStore } from '../storage/barrier/sealed-store.js'
+import { createSealedStore, type TestTimes } from '../storage/barrier/sealed-store.js'
 import { fromBase64, toBase64 } from '../storage/bytes.js'
 import type { Engine } from '../storage/engine.js'
 import type { Files } from '../storage/files.js'
@@ -115,13 +115,13 @@ interface AppParts {
   lock?: Lock
   /** If this vault is a fork: the original vault, which has the same server. */
   base?: App | undefined
-  /** Returns how far the clock of card codes is behind the wall clock, ms. Default: 0. */
-  codeLag?(): number
+  /** How the clock of an ephemeral vault differs from the clock of the engine. */
+  testTimes?: Partial<TestTimes>
 }
 
 export function createApp(parts: AppParts): App {
   const { engine, keyring, random, files = nodeFiles(), header, primitives, lock, base } = parts
-  const store = createSealedStore(engine, keyring, parts.codeLag)
+  const store = createSealedStore(engine, keyring, parts.testTimes)
   const maintenance =
     engine.maintenance !== undefined && header !== undefined
       ? createMaintenance(engine.maintenance, keyring, store, { files, random })

@@ -15,9 +15,11 @@ export interface MemoryState extends EngineState {
   readonly codeTime: number
 }
 
-type Parts = Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine' | 'codeLag'> & {
+type Parts = Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine' | 'testTimes'> & {
   engine: MemoryEngine
   clock: Clock
+  /** Returns the time at which the clock stops if it is moved in steps. */
+  clockEnd: Clock | undefined
 }
 
 export class MemoryVault {
@@ -26,7 +28,9 @@ export class MemoryVault {
   #codeLag = 0
 
   constructor(parts: Parts) {
-    this.app = createApp({ ...parts, header: undefined, codeLag: () => this.#codeLag })
+    const codeLag = () => this.#codeLag
+    const testTimes = { codeLag, ...(parts.clockEnd && { clockEnd: parts.clockEnd }) }
+    this.app = createApp({ ...parts, header: undefined, testTimes })
     this.#parts = parts
   }
 
@@ -56,11 +60,11 @@ export class MemoryVault {
    * Creates a vault with the data of `state`, but new tenant ids, API keys and links. `keys` of the result: the new API
    * keys, by the ids of applications.
    */
-  async fork(state: MemoryState, clock: Clock) {
+  async fork(state: MemoryState, { now: clock, end: clockEnd }: { now: Clock; end: Clock }) {
     const renamed = new Map<string, string>()
     const engine = this.#parts.engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
     const keyring = withRenames(this.#parts.keyring, renamed)
-    const memory = new MemoryVault({ ...this.#parts, engine, keyring, clock, base: this.app })
+    const memory = new MemoryVault({ ...this.#parts, engine, keyring, clock, clockEnd, base: this.app })
     memory.#resumeCodes(state)
     const keys = await memory.app.store.write((writer) => reissueIds(memory.app, writer, renamed))
     return { memory, keys }

@@ -60,17 +60,19 @@ export async function createVault(location: VaultLocation, tenantName: string, o
 export interface EphemeralOptions {
   tenantName: string
   clock?: Clock
+  /** Returns the time at which the clock stops if it is moved in steps. */
+  clockEnd?: Clock
   role?: Effects['role']
 }
 
 /** Creates a vault in memory with one tenant. A vault with the default `role` starts fastest. */
 export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVault> {
-  const { tenantName, clock = Date.now, role = 'command' } = options
+  const { tenantName, clock = Date.now, clockEnd, role = 'command' } = options
   const random = createRandom()
   const primitives = choosePrimitivesLater(role)
   const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
   const engine = new MemoryEngine(clock)
-  const vault = new MemoryVault({ engine, keyring, random, primitives, clock })
+  const vault = new MemoryVault({ engine, keyring, random, primitives, clock, clockEnd })
   await createFirstTenant(vault.app, tenantName)
   return vault
 }

@@ -354,6 +354,7 @@ export interface EventBatchRecord {
   actors: object[]
   events: BatchedEvent[]
   created_at: string
+  kept_from?: string
 }
 
 /** `actor`: an index in `actors` of the batch. */
@@ -374,6 +375,7 @@ export interface WaitingBatchRecord {
   /** The waiting events in their order, as indexes in `events` of the batch. */
   places: number[]
   created_at: string
+  kept_from?: string
   trace_id?: TraceId
 }
 
@@ -395,6 +397,8 @@ export interface DeliveryRecord {
   answer?: string
   failure?: string
   created_at: string
+  /** The time from which the delivery is kept, if this is not `created_at`. */
+  kept_from?: string
   /** When the delivery was created, or when a caller asked to send it again. */
   queued_at: string
 }

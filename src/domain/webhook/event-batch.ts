@@ -25,7 +25,7 @@ export interface SubscribedEvent {
   characters: number
 }
 
-type Common = Pick<EventBatchRecord, 'tenant_id' | 'trace_id' | 'actors' | 'created_at'>
+type Common = Pick<EventBatchRecord, 'tenant_id' | 'trace_id' | 'actors' | 'created_at' | 'kept_from'>
 
 /** Returns batches of these events in their order. Each batch is returned with a waiting record for each webhook. */
 export function formBatches(
@@ -53,7 +53,7 @@ export function formBatches(
 
 function formWaiting(
   part: readonly SubscribedEvent[],
-  { id: batch_id, created_at, trace_id }: EventBatchRecord,
+  { id: batch_id, created_at, kept_from, trace_id }: EventBatchRecord,
   createUuid: () => string,
 ): WaitingBatchRecord[] {
   const ofWebhooks = new Map<string, number[]>()
@@ -64,7 +64,8 @@ function formWaiting(
       else places.push(place)
     }
   return [...ofWebhooks].map(([webhook_id, places]) => {
-    return { id: batchId(createUuid()), webhook_id, batch_id, places, created_at, trace_id }
+    const times = { created_at, ...(kept_from !== undefined && { kept_from }) }
+    return { id: batchId(createUuid()), webhook_id, batch_id, places, ...times, trace_id }
   })
 }
 
@@ -79,12 +80,16 @@ function numbered(id: string, place: number): string {
 }
 
 export function deliveriesOf(
-  { id, webhook_id, places, created_at }: WaitingBatchRecord,
+  { id, webhook_id, places, created_at, kept_from }: WaitingBatchRecord,
   batch: EventBatchRecord,
   state: 'waiting' | 'dropped' = 'waiting',
 ): DeliveryRecord[] {
   const { tenant_id, trace_id, actors, events } = batch
-  const times = { created_at, queued_at: created_at, ...(state === 'waiting' && { due_at: created_at }) }
+  const times = {
+    ...{ created_at, queued_at: created_at },
+    ...(kept_from !== undefined && { kept_from }),
+    ...(state === 'waiting' && { due_at: created_at }),
+  }
   return places.map((place) => {
     const { type, actor, data } = events[place]!
     const told = { type, timestamp: created_at, trace_id, data: { ...data, actor: actors[actor]! } }

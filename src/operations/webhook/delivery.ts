@@ -165,7 +165,7 @@ function createShow() {
 }
 
 function viewDelivery(record: DeliveryRecord, hook: WebhookRecord | undefined): View {
-  const { event, tenant_id: _, queued_at: __, ...shown } = record
+  const { event, tenant_id: _, queued_at: __, kept_from: ___, ...shown } = record
   const payload = JSON.parse(JSON.stringify(payloadOf(record)))
   return { ...shown, ...describeWaiting(record, hook), type: event.type, payload }
 }

@@ -38,6 +38,8 @@ export interface SharedState {
   opened: number
   /** Returns how far {@link StoreReader.codeTime} is behind the wall clock, ms. */
   codeLag(): number
+  /** Returns the time at which the clock stops if it is moved in steps, ms since the epoch, or else its time. */
+  clockEnd(): number
 }
 
 /** The location of a log record contains the opened record, because the whole block was opened to find it. */
@@ -64,6 +66,10 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
 
   get codeTime(): number {
     return this.now - this.shared.codeLag()
+  }
+
+  get keptFrom(): number {
+    return Math.max(this.now, Math.floor(this.shared.clockEnd()))
   }
 
   changeCounter(kinds: readonly Kind[]): number | undefined {

@@ -12,10 +12,16 @@ import { SealedWriter } from './sealed-writer.js'
 
 const MAX_HEADS = 1024
 
-/** Closing the store closes the engine. `codeLag`: {@link SharedState.codeLag}. */
-export function createSealedStore(engine: Engine, keys: VaultKeys, codeLag = () => 0): Store {
+export type TestTimes = Pick<SharedState, 'codeLag' | 'clockEnd'>
+
+/** Closing the store closes the engine. `times`: how the clock of an ephemeral vault differs from the clock of the engine. */
+export function createSealedStore(
+  engine: Engine,
+  keys: VaultKeys,
+  { codeLag = () => 0, clockEnd = () => 0 }: Partial<TestTimes> = {},
+): Store {
   const heads: SharedState['heads'] = new BoundedMap(MAX_HEADS)
-  const shared: SharedState = { keys, cache: new RecordCache(), heads, opened: 0, codeLag }
+  const shared: SharedState = { keys, cache: new RecordCache(), heads, opened: 0, codeLag, clockEnd }
   const readerOf = (rows: EngineReader) => new SealedReader(rows, shared)
   const writerOf = (rows: EngineWriter) => new SealedWriter(rows, shared)
   /** The batches of log entries that the chains contain. The batches are read once for each unit of work and tenant. */
