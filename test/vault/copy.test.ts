@@ -9,7 +9,9 @@ import { KINDS } from '../../src/domain/records/records.js'
 import type { App } from '../../src/vault/app.js'
 import { copyVault, restoreVault } from '../../src/vault/copy.js'
 import { createVault, openVault } from '../../src/vault/open.js'
+import { rekey } from '../../src/vault/rekey.js'
 import { query, startPostgres } from '../storage/postgres-server.js'
+import { fillCardAreas, NUMBER, readCardAreas } from '../support/card-areas.js'
 import { waitFor } from '../support/process.js'
 import { ask, createKey, locate } from '../support/vault.js'
 
@@ -44,6 +46,7 @@ async function fill(address: string, tokens = 40) {
   await ask(app, 'token delete', { id: 'gone' })
   await ask(app, 'app create', { name: 'app', type: 'private', permissions: ['token:read'] })
   await ask(app, 'tenant create', { name: 'second' })
+  await fillCardAreas(app)
   return { app, key }
 }
 
@@ -65,6 +68,7 @@ async function look(app: App) {
     found: (await ask(app, 'token search', { query: 'data:4242' })).data,
     applications: await list('app list'),
     tenants: await list('tenant list').catch(() => []),
+    cardAreas: await readCardAreas(app),
   }
 }
 
@@ -248,3 +252,26 @@ t.test('if two processes copy into one store at the same time, one of the two is
   )
   await check(t, address, key, before)
 })
+
+t.test(
+  'after a copy and a rekey of the copy, in a directory or a store, everything can be read and found',
+  async (t) => {
+    const first = newDirectory()
+    const { app, key } = await fill(first)
+    const before = await look(app)
+    await app.close()
+    for (const to of [newDirectory(), await server.createDatabase()]) {
+      await copyVault(locate(first), locate(to), key.choose, nothing)
+      await rekey(locate(to), key.choose, nothing)
+      const copy = await openVault(locate(to), key.choose)
+      const [{ id }] = before.cardAreas.networkTokens
+      const again = await ask(copy, 'network-token create', {
+        data: { number: NUMBER, expiration_month: 1, expiration_year: 2040 },
+      })
+      t.match(again, { id, _extras: { deduplicated: true } }, 'the card is found by its number')
+      await t.rejects(ask(copy, 'tenant merchant create', { name: 'shop' }), { code: 'conflict' })
+      await copy.close()
+      await check(t, to, key, before)
+    }
+  },
+)
