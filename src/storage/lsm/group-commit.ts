@@ -168,7 +168,9 @@ export class GroupCommit {
     }
     if (this.#hasPending) this.#patience.start()
     else this.#patience.stop()
-    if (this.#group.changes.length === 0) this.#newChanges = new Memtable()
+    // The tree shows all changes but those of the group. Under steady writes the group is never empty, so the
+    // changes of the log must be forgotten here, or they would stay in memory twice.
+    this.#newChanges = new Memtable(this.#group.changes)
   }
 
   /**

@@ -1,0 +1,73 @@
+/** Group commit forgets a change as soon as the tree shows it. */
+import t from 'tap'
+import { toText } from '../../../src/storage/bytes.js'
+import { GroupCommit } from '../../../src/storage/lsm/group-commit.js'
+import { Memtable } from '../../../src/storage/lsm/memtable.js'
+import { ChangeCounters, type View } from '../../../src/storage/lsm/query.js'
+import { Transaction } from '../../../src/storage/lsm/transaction.js'
+import type { LsmTree } from '../../../src/storage/lsm/tree.js'
+import type { Change } from '../../../src/storage/rows/frame.js'
+import { createCounters } from '../../../src/storage/time.js'
+
+const KIND = 3
+const idOf = (number: number) => new Uint8Array(16).fill(number)
+
+/** A tree that keeps its changes in memory, and shows them after `publish`. */
+function createTree() {
+  const memtable = new Memtable()
+  const tree = {
+    counters: createCounters(),
+    pending: [] as Change[],
+    isUnsynced: false,
+    manifest: { isSound: true },
+    view: (): View => {
+      const nothing = { uncommitted: 0, pendingEntries: [], sstables: [] }
+      return { ...nothing, memtables: [memtable], changeCounters: new ChangeCounters() }
+    },
+    append: (changes: readonly Change[]) => {
+      tree.pending.push(...changes)
+      tree.isUnsynced = true
+    },
+  }
+  const publish = () => {
+    for (const change of tree.pending.splice(0)) memtable.apply(change)
+    tree.isUnsynced = false
+  }
+  return { tree, publish }
+}
+
+t.test('after a sync, only the changes that are not in the log stay in memory', async (t) => {
+  const { tree, publish } = createTree()
+  const groupCommit = new GroupCommit(
+    tree as unknown as LsmTree,
+    () => 0,
+    () => {},
+  )
+  const put = (number: number) => {
+    const transaction = new Transaction(groupCommit.view(), groupCommit.counters, 0)
+    transaction.put({
+      ...{ kind: KIND, tenant: 1, id: idOf(number), modified: 0, expires: 0, keys: new Uint8Array() },
+      seal: () => new Uint8Array(40),
+    })
+    transaction.end()
+    groupCommit.enqueue(transaction, 'soon', { done: () => {}, fail: (error) => t.fail(String(error)) })
+  }
+  /** Which rows each memtable of a writer has: the changes of the commit, and the changes of the tree. */
+  const rows = () =>
+    groupCommit
+      .view()
+      .memtables.map((memtable) =>
+        [1, 2, 3].filter((number) => memtable.entry(toText(idOf(number))) !== undefined),
+      )
+  put(1)
+  put(2)
+  t.equal(await groupCommit.commit(), undefined)
+  t.strictSame(rows(), [[1, 2], []], 'in the log and unsynced')
+  // Under steady writes, there is a change that is not in the log when a sync ends.
+  put(3)
+  groupCommit.endSync(publish)
+  t.strictSame(rows(), [[3], [1, 2]])
+  t.equal(await groupCommit.commit(), undefined)
+  groupCommit.endSync(publish)
+  t.strictSame(rows(), [[], [1, 2, 3]])
+})
