@@ -79,8 +79,8 @@ export interface StoreReader {
    */
   readonly codeTime: number
   /**
-   * The time from which a new event is kept, ms since the epoch. This time is `now`. While the clock of an ephemeral vault is
-   * moved in steps, this time is the end of the move, so that the events of all steps still exist at the end.
+   * The time from which a new event or result is kept, ms since the epoch. This time is `now`. While the clock of an ephemeral
+   * vault is moved in steps, this time is the end of the move, so that the events of all steps still exist at the end.
    */
   readonly keptFrom: number
   /** After a jump of the clock, expired records are not purged. */

@@ -52,6 +52,8 @@ t.test('the work of a jump has the order, the time and the data of its due times
     { results: { ERR_INVALID_TOKEN: 1 } },
     'after the expiry',
   )
+  const { download_url = '' } = await ask('updater job get', { id: early })
+  t.match(await (await fetch(download_url)).text(), /UPD_PAN/, 'the result can be downloaded after the jump')
   t.match(await ask('network-token get', { id: networkToken.id }), {
     status: 'inactive',
     modified_at: after(20),
@@ -78,7 +80,9 @@ t.test('the work of a jump has the order, the time and the data of its due times
     shown.map(([type, , at]) => [type, 'sent', at]),
     'older events are listed too',
   )
-  await control.clock.advance({ by: '23h' })
+  await control.clock.advance({ by: '1h' })
+  t.equal((await fetch(download_url)).status, 403, 'for an hour')
+  await control.clock.advance({ by: '22h' })
   t.equal((await ask('webhook deliveries')).pagination.total_items, 4, 'for a day after the jump')
   await control.clock.advance({ by: '1h' })
   t.equal((await ask('webhook deliveries')).pagination.total_items, 0)

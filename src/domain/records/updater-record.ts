@@ -35,7 +35,10 @@ export interface UpdaterJobRecord extends TenantEntity {
   parts: number
   results: Record<string, number>
   errors?: string[] | undefined
-  /** When the job was completed. The download works for an hour from then on. */
+  /**
+   * When the job was completed, or the end of the jump of the clock during which the job was completed. The download works for an hour
+   * from then on.
+   */
   completed_at?: string | undefined
   /** The trace id of the request that created the job. Absent if an earlier version wrote the record. */
   trace_id?: string
