@@ -4,7 +4,7 @@
  */
 import type { Keyring } from '../crypto/keyring.js'
 import { computeHmac } from '../crypto/native.js'
-import type { ClientEncryption, Mac, RandomSource } from '../crypto/ports.js'
+import type { ClientEncryption, Clock, Mac, RandomSource } from '../crypto/ports.js'
 import { createCipher, createMac, isEqualDigest, KEY_BYTES, type Primitives } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
 import { CallbackChannel } from '../delivery/callback-channel.js'
@@ -50,7 +50,7 @@ import type { Confinement, CoreOwner, Found } from '../reactor/confinement.js'
 import type { HttpOutbound } from '../reactor/outbound.js'
 import type { ReactorPool } from '../reactor/pool.js'
 import { DEFAULT_SETTINGS, readPoolSettings } from '../reactor/settings.js'
-import { createSealedStore, type TestTimes } from '../storage/barrier/sealed-store.js'
+import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { fromBase64, toBase64 } from '../storage/bytes.js'
 import type { Engine } from '../storage/engine.js'
 import type { Files } from '../storage/files.js'
@@ -115,13 +115,15 @@ interface AppParts {
   lock?: Lock
   /** If this vault is a fork: the original vault, which has the same server. */
   base?: App | undefined
-  /** How the clock of an ephemeral vault differs from the clock of the engine. */
-  testTimes?: Partial<TestTimes>
+  /** Returns how far the clock of card codes is behind the wall clock, ms. Default: 0. */
+  codeLag?(): number
+  /** Returns the time at which the clock stops if it is moved in steps. */
+  clockEnd?: Clock | undefined
 }
 
 export function createApp(parts: AppParts): App {
   const { engine, keyring, random, files = nodeFiles(), header, primitives, lock, base } = parts
-  const store = createSealedStore(engine, keyring, parts.testTimes)
+  const store = createSealedStore(engine, keyring, parts)
   const maintenance =
     engine.maintenance !== undefined && header !== undefined
       ? createMaintenance(engine.maintenance, keyring, store, { files, random })

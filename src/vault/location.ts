@@ -25,10 +25,14 @@ export interface VaultLocation {
   timeoutMs?: number
   files?: Files
   clock?: Clock
+  /** Returns the time at which the clock stops if it is moved in steps. */
+  clockEnd?: Clock
   random?: RandomSource
 }
 
-export type Effects = Required<Omit<VaultLocation, 'storePassword'>> & Pick<VaultLocation, 'storePassword'>
+type Optional = 'storePassword' | 'clockEnd'
+
+export type Effects = Required<Omit<VaultLocation, Optional>> & Pick<VaultLocation, Optional>
 
 export function completeEffects(location: VaultLocation): Effects {
   const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = location

@@ -15,7 +15,7 @@ export interface MemoryState extends EngineState {
   readonly codeTime: number
 }
 
-type Parts = Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine' | 'testTimes'> & {
+type Parts = Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine' | 'codeLag'> & {
   engine: MemoryEngine
   clock: Clock
   /** Returns the time at which the clock stops if it is moved in steps. */
@@ -29,8 +29,7 @@ export class MemoryVault {
 
   constructor(parts: Parts) {
     const codeLag = () => this.#codeLag
-    const testTimes = { codeLag, ...(parts.clockEnd && { clockEnd: parts.clockEnd }) }
-    this.app = createApp({ ...parts, header: undefined, testTimes })
+    this.app = createApp({ ...parts, header: undefined, codeLag })
     this.#parts = parts
   }
 

@@ -1,8 +1,14 @@
 /** A jump of the clock does the work of the vault in the order of its due times. */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { openControlled } from '../../src/control/control-state.js'
+import { ControlState, openControlled, TestClock } from '../../src/control/control-state.js'
 import { startServer } from '../../src/index.js'
+import { createVault } from '../../src/vault/open.js'
 import { startReceiver } from '../delivery/receiver.js'
+import { createKey, locate, ask as performAsOwner } from '../support/vault.js'
 
 const NOW = '2030-01-15T12:00:00.000+00:00'
 const EVENTS = ['account-updater.job.completed', 'network-token.updated', 'token.expired'] as const
@@ -181,4 +187,21 @@ t.test('a jump has a limited number of stops, and the earliest due times come fi
   t.strictSame(await find(2, 10), all.slice(0, 2), 'what is due at the end of the jump is included')
   await control.advanceClock(9 * 86_400_000)
   t.strictSame(await find(9, 10), [])
+})
+
+t.test('a vault on disk whose clock may be moved, as in the demo, keeps the events of a jump', async (t) => {
+  const place = mkdtempSync(join(tmpdir(), 'coffer-jump-'))
+  t.teardown(() => rmSync(place, { recursive: true, force: true }))
+  const clock = new TestClock(() => Date.parse(NOW))
+  const location = { ...locate(join(place, 'vault'), clock.now), clockEnd: clock.end }
+  const app = await createVault(location, 'first', createKey().create)
+  const control = new ControlState(app, undefined, undefined, clock)
+  t.teardown(() => control.close())
+  const events = ['network-token.updated']
+  await performAsOwner(app, 'webhook create', { name: 'w', url: 'https://shop.example/', events })
+  await performAsOwner(app, 'config set', { name: 'network_tokens.inactive_after', value: '20d' })
+  const data = { number: '4111111111111111', expiration_month: 12, expiration_year: 2035 }
+  await performAsOwner(app, 'network-token create', { data })
+  await control.advanceClock(90 * 86_400_000)
+  t.match((await performAsOwner(app, 'webhook deliveries')).data, [{ created_at: after(20) }])
 })

@@ -12,13 +12,17 @@ import { SealedWriter } from './sealed-writer.js'
 
 const MAX_HEADS = 1024
 
-export type TestTimes = Pick<SharedState, 'codeLag' | 'clockEnd'>
+/** How the clock of a vault under test differs from the clock of the engine: see {@link SharedState}. */
+interface TestTimes {
+  codeLag?: SharedState['codeLag']
+  clockEnd?: SharedState['clockEnd'] | undefined
+}
 
-/** Closing the store closes the engine. `times`: how the clock of an ephemeral vault differs from the clock of the engine. */
+/** Closing the store closes the engine. */
 export function createSealedStore(
   engine: Engine,
   keys: VaultKeys,
-  { codeLag = () => 0, clockEnd = () => 0 }: Partial<TestTimes> = {},
+  { codeLag = () => 0, clockEnd = () => 0 }: TestTimes = {},
 ): Store {
   const heads: SharedState['heads'] = new BoundedMap(MAX_HEADS)
   const shared: SharedState = { keys, cache: new RecordCache(), heads, opened: 0, codeLag, clockEnd }

@@ -37,6 +37,7 @@ export async function openDemoVault(context: CommandContext) {
     ...placeOf(context, join(directory, 'vault')),
     role: 'server',
     clock: clock.now,
+    clockEnd: clock.end,
   }
   if (!existsSync(directory)) await createDemoVault(directory, place)
   const read = (name: string) => readFile(join(directory, name), 'utf8')
