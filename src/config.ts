@@ -16,8 +16,8 @@ export const TARGETS = ['vault', 'url', 'store'] as const
 
 const GIVE_NAME = 'Give a name.'
 const NOT_STDIN: { readonly [Setting in Name]?: string } = {
-  passphraseFile: 'To read it from there: --passphrase-fd 0',
-  storePasswordFile: 'To read it from there: --store-password-fd 0',
+  passphraseFile: 'To read the passphrase from standard input: --passphrase-fd 0',
+  storePasswordFile: 'To read the password from standard input: --store-password-fd 0',
 }
 
 /**

@@ -172,12 +172,15 @@ export function invalid(path: string, message: string): CofferError {
 }
 
 export function noRevealError(what: string): CofferError {
-  return new CofferError('forbidden', `No-reveal mode refuses ${what}. See what turned it on: coffer doctor`)
+  return new CofferError(
+    'forbidden',
+    `No-reveal mode refuses ${what}. To see what turned this mode on: coffer doctor`,
+  )
 }
 
 /** `what` says which damage was found. The text `what` ends without a full stop. */
 export function damaged(what: string): CofferError {
-  const toCallers = 'The vault is damaged. Its owner finds out more with: coffer vault verify'
+  const toCallers = 'The vault is damaged. The owner of the vault can see details with: coffer vault verify'
   return new CofferError('vault_damaged', `${what}. ${AFTER_DAMAGE}`, { toCallers })
 }
 

@@ -29,7 +29,7 @@ export const SETTINGS = {
   prefix: flag('--prefix <name>', 'the prefix of header names, for --url, serve and openapi (default svc)'),
   ca: flag(
     '--ca <file>',
-    'trust these certificate authorities (PEM): for --url instead of the usual ones, for proxies and reactor code besides them',
+    'trust these certificate authorities (PEM): for --url only these; for proxies and reactor code also the usual ones',
   ),
   insecure: flag(
     '--insecure',
@@ -39,7 +39,10 @@ export const SETTINGS = {
   keyFile: flag('--key-file <file>', 'opens the vault with this key file'),
   passphraseFile: flag('--passphrase-file <file>', 'opens the vault with the first line of this file'),
   passphraseFd: flag('--passphrase-fd <number>', 'opens the vault with the first line of this descriptor'),
-  passphraseCommand: flag('--passphrase-command <command>', 'opens the vault with the line that it prints'),
+  passphraseCommand: flag(
+    '--passphrase-command <command>',
+    'opens the vault with the first line that this command prints',
+  ),
   apiKeyStdin: flag(
     '--api-key-stdin',
     'acts as the application whose key is on the first line of standard input; the variable contains the key',
@@ -47,7 +50,7 @@ export const SETTINGS = {
   ),
   tenant: flag(
     '--tenant <name>',
-    'acts in this tenant (name or id); by default in the one set by tenant use, or in the first',
+    'acts in this tenant (name or id); default: the tenant chosen with coffer tenant use, else the first tenant',
   ),
   allowNet: flag(
     '--allow-net <hosts>',

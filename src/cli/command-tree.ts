@@ -217,7 +217,7 @@ function addGlobalFlags(command: Command): void {
 }
 
 const SEVERAL_BODIES =
-  'Several bodies, one on each line (NDJSON), are created in order. The first line that is refused ends the command, and the lines before it stay.'
+  'Several bodies, one on each line (NDJSON), are created in order. The command stops at the first line that is refused. The records of the lines before this line stay.'
 
 function describeOperation(definition: RegisteredOperation): string {
   const { access, endpoint } = definition

@@ -35,7 +35,8 @@ const SYNONYMS: Readonly<Record<string, string>> = {
 const WHERE_DATA_IS = 'Give the data on standard input with --data -, or as --data @FILE.'
 
 const SUGGESTION = /(?<=^Unknown option '--([^']*)') \(Did you mean --([^?]*)\?\)$/
-const WHO_REVEALS = 'Writes answer with masked data. Commands that read have it: coffer token get ID --reveal'
+const WHO_REVEALS =
+  'Commands that write always print masked data. To see plaintext: coffer token get ID --reveal'
 
 function isOpposite(one: string, other: string): boolean {
   return one === `no-${other}` || other === `no-${one}`

@@ -40,10 +40,11 @@ export function chooseForm(
     for (const { name, key } of listFlags(each))
       if (options[key] !== undefined && !known.includes(name))
         throw usage(
-          `${name} ${chosen ? `does not go with --${chosen.flag}` : `needs --${each.cli!.form!.flag}`}.`,
+          `${name} ${chosen ? `cannot be combined with --${chosen.flag}` : `needs --${each.cli!.form!.flag}`}.`,
         )
   for (const flag of chosen && definition.endpoint === undefined ? ROUTE_FLAGS : [])
-    if (options[keyOf(flag)] !== undefined) throw usage(`--${flag} does not go with --${chosen!.flag}.`)
+    if (options[keyOf(flag)] !== undefined)
+      throw usage(`--${flag} cannot be combined with --${chosen!.flag}.`)
   // A flag that only chooses the form has no value.
   const given = Object.entries(options).filter(([key, value]) => key !== chosen?.flag || value !== true)
   return { ...line, definition, options: Object.fromEntries(given) }
@@ -171,7 +172,7 @@ async function askConfirmation(task: Task, tasks: readonly Task[], { confirm }: 
       throw await explainMissing(each, new CofferError('not_found', NO_TOKEN))
   }
   const prompt = await import('./input/prompt.js')
-  const message = `${[confirmation, ...args].join(' ')}${args.length === 0 ? '' : '.'} Go on?`
+  const message = `${[confirmation, ...args].join(' ')}${args.length === 0 ? '' : '.'} Continue?`
   await prompt.confirm(context.terminal, message)
 }
 

@@ -186,7 +186,7 @@ export class Run {
     try {
       // If the reader closes the output early and the answer has a secret, this is an error.
       if (!(await printed) && hasSecret(performed))
-        throw new CofferError('storage_failed', 'Its output was not read.')
+        throw new CofferError('storage_failed', 'The output of the command was not read.')
     } catch (error) {
       throw explainLoss(error, context.registry, performed)
     }

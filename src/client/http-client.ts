@@ -177,7 +177,10 @@ async function send(
   } catch (error) {
     if (error instanceof CofferError) throw error
     if (interrupt.aborted) throw interrupted()
-    const doubt = method === 'GET' ? '' : ' It may have performed the request: look before you repeat it.'
+    const doubt =
+      method === 'GET'
+        ? ''
+        : ' The server may have performed the request: check this before you repeat the request.'
     const [code, message] = late.aborted
       ? (['request_timeout', `The server did not answer within ${timeoutMs / 1000} s.`] as const)
       : (['unavailable', `The connection to the server failed (${describeFailure(error)}).`] as const)

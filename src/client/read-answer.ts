@@ -61,7 +61,10 @@ export function readAnswer(
   }
   if (status === 204 || text === '') return { status, result: undefined }
   if (headers.get('content-type')?.includes('json')) return { status, result: readJson(text) }
-  throw new CofferError('unavailable', 'The answer of the server is not JSON. Check its address.')
+  throw new CofferError(
+    'unavailable',
+    'The answer of the server is not JSON. Check the address of the server.',
+  )
 }
 
 function readJson(text: string): unknown {

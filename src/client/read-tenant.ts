@@ -219,6 +219,6 @@ function isUnreadable(error: unknown): error is CofferError {
 function notAList(part: string): CofferError {
   return new CofferError(
     'unavailable',
-    `The answer of the server for ${part} has another form than the API. Check --url.`,
+    `The answer of the server for ${part} does not have the form of the API. Check --url.`,
   )
 }

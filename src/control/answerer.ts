@@ -168,7 +168,7 @@ function createServices(service: ServiceOptions, requests: RequestCounts) {
         // The previous step has checked the control key, so a request with another key never reaches this
         // code.
         authenticate: async () => {
-          throw new CofferError('unauthenticated', 'The control plane takes its own key only.')
+          throw new CofferError('unauthenticated', 'The control plane accepts only its own key.')
         },
         cors: false,
         rate: undefined,

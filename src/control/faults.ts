@@ -145,7 +145,7 @@ function codeOfStatus(status: number): ErrorCode | undefined {
 
 export function problemOf({ status = 500, detail }: Pick<FaultRule, 'status' | 'detail'>): CofferError {
   const code = codeOfStatus(status) ?? 'internal'
-  return new CofferError(code, detail ?? 'This fault was asked for with the control plane.', { status })
+  return new CofferError(code, detail ?? 'A fault rule of the control plane caused this answer.', { status })
 }
 
 /**
@@ -163,7 +163,7 @@ export async function* cutStream(stream: AsyncIterable<Uint8Array>, bytes: numbe
   for await (const chunk of stream) {
     yield chunk.subarray(0, left)
     left -= chunk.length
-    if (left <= 0) throw new Error('The answer is cut, as the control plane was asked to do.')
+    if (left <= 0) throw new Error('A fault rule of the control plane cut this answer.')
   }
 }
 

@@ -55,7 +55,7 @@ function formatRequests(requests: RequestCounts): string {
     format(
       'coffer_request_duration_seconds',
       'histogram',
-      'The time until the answer, without its transport.',
+      'The time until the answer is complete, without the time to send the answer.',
       latency,
     )
   )

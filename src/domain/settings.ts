@@ -127,7 +127,8 @@ export const VAULT_SETTINGS = {
     read: choice('forward', 'strip'),
   },
   'reactors.isolation': {
-    description: 'pooled reuses a process for runs of the same reactor; process starts one for every run',
+    description:
+      'pooled reuses a process for runs of the same reactor; process starts a new process for every run',
     default: 'pooled',
     read: choice('pooled', 'process'),
   },

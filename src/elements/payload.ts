@@ -16,7 +16,7 @@ export function fillIn(payload: unknown): unknown {
   const details = findFaults(payload, faults)
   if (details !== undefined)
     throw new ValidationError(
-      'Fields are not mounted, incomplete or invalid. Nothing was sent.',
+      'A field is not mounted, is incomplete, or is invalid. Nothing was sent.',
       details,
       faults,
     )

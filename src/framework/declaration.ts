@@ -111,7 +111,7 @@ export interface Cli {
   readonly columns?: readonly string[]
   /**
    * The question that the command asks before the operation destroys something. The command adds the ids and
-   * "Go on?" to the question.
+   * "Continue?" to the question.
    */
   readonly confirmation?: string
   /**

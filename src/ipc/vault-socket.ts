@@ -141,7 +141,7 @@ export async function connectToVault(options: ConnectOptions) {
     if (reply?.done === false) return reply.value
     throw new CofferError(
       'unavailable',
-      'The server that has the vault open ended before it answered. Check whether it did the work, and try again if not.',
+      'The server that has the vault open ended before it answered. Check whether the change was made. If not, try again.',
     )
   }
   return {

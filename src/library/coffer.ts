@@ -98,7 +98,7 @@ export class Coffer<Names extends string = string> {
   /** @internal @throws TypeError for a vault that this library has not opened */
   static partsOf(vault: Coffer): Opened {
     if (#opened in vault) return vault.#opened
-    throw new TypeError('Pass what openVault or openTestVault gives.')
+    throw new TypeError('Pass the vault that openVault or openTestVault returns.')
   }
 
   async #fork(options?: ForkOptions): Promise<Coffer<Names>> {

@@ -226,7 +226,7 @@ function Forks() {
   return (
     <Card title="Forks">
       <p class="dim">
-        A copy of the vault for each parallel test worker. The page shows the one that you choose.
+        A copy of the vault for each parallel test worker. The page shows the copy that you choose.
       </p>
       <Table
         rows={forks}

@@ -8,17 +8,17 @@ export const PRESETS: Record<string, FaultRule> = {
   'Slow: 2 s': { kind: 'delay', delay_ms: 2000 },
   'Every third fails': { kind: 'status', status: 500, every: 3 },
   'Times out': { kind: 'delay', delay_ms: 60_000 },
-  'Drop before the work': { kind: 'drop', times: 1 },
-  'Do the work, lose the answer': { kind: 'lose', times: 1 },
+  'Drop the connection before the work': { kind: 'drop', times: 1 },
+  'Drop the connection after the work': { kind: 'lose', times: 1 },
   'Cut the answer': { kind: 'cut', times: 1 },
 }
 
 export const KINDS: Record<string, string> = {
   status: 'answers with a status',
   delay: 'waits',
-  drop: 'drops the connection',
+  drop: 'drops the connection before the work',
   cut: 'cuts the answer',
-  lose: 'loses the answer',
+  lose: 'drops the connection after the work',
   destination: 'the destination fails',
 }
 
@@ -43,9 +43,9 @@ export function describeFault({ kind, ...rule }: FaultRule): string {
   const what: Record<FaultRule['kind'], string> = {
     status: `Answers ${status}${retry_after ? `, Retry-After ${retry_after} s,` : ''} to `,
     delay: `Waits ${delay_ms / 1000} s before `,
-    drop: 'Drops the connection, before the work, of ',
+    drop: 'Drops the connection before the work of ',
     cut: `Cuts the answer${bytes === undefined ? '' : ` after ${bytes} bytes`} of `,
-    lose: 'Loses the answer, after the work, of ',
+    lose: 'Drops the connection after the work of ',
     provision: `Builds the code${delay_ms ? ` for ${delay_ms / 1000} s` : ''}${rule.error_code ? `, then fails with ${rule.error_code},` : ''} of `,
     destination: `The destination answers ${JSON.stringify(destination)} to `,
   }
@@ -61,7 +61,7 @@ export function describeFault({ kind, ...rule }: FaultRule): string {
 export const OWN_FIELDS: Record<string, FieldProps & { name: string; placeholder: string }> = {
   status: { name: 'status', label: 'Status', type: 'number', min: 400, max: 599, placeholder: '503' },
   delay: { name: 'delay_ms', label: 'Delay in ms', type: 'number', min: 1, placeholder: '1000' },
-  destination: { name: 'destination', label: 'It answers', placeholder: 'timeout', size: 10 },
+  destination: { name: 'destination', label: 'The destination answers', placeholder: 'timeout', size: 10 },
 }
 const COUNTS = ['status', 'delay_ms', 'times']
 

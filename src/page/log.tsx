@@ -102,7 +102,7 @@ export function Log() {
         <Missing
           thing="record"
           id={route.id}
-          why={`It is not among the newest ${LOG_SIZE} records that match the filters.`}
+          why={`The record is not among the newest ${LOG_SIZE} records that match the filters.`}
         />
       )}
     </Screen>

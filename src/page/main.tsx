@@ -135,7 +135,7 @@ function Lost() {
   const from = formatTime(new Date(lost.since).toISOString())
   const text = lost.isSignedOut
     ? 'You are signed out. Get a new sign-in link: coffer control page'
-    : `The server does not answer. It may have stopped. The page tries again, and shows data of ${from} UTC.`
+    : `The server does not answer. It may have stopped. The page tries again. Until then, the page shows the data of ${from} UTC.`
   return <Failure text={text} />
 }
 

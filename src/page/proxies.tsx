@@ -61,15 +61,18 @@ function Edit({ of: proxy }: { of: Partial<Proxy> }) {
   const applications = (facts?.applications ?? []).map((each) => [each.id, `${each.name} (${each.type})`])
   const ofReactor = {
     choices: Object.fromEntries(reactors.map((each) => [each.id, each.name])),
-    help: 'Used instead of transforms.',
+    help: 'The reactor is used instead of transforms.',
   }
-  const lines = 'One NAME=value in a line.'
+  const lines = 'Write one NAME=value on each line.'
   const hints: Record<string, Hint> = {
     name: { help: '' },
-    application: { choices: Object.fromEntries(applications), help: 'Its code acts as this application.' },
+    application: {
+      choices: Object.fromEntries(applications),
+      help: 'The code of the proxy acts as this application.',
+    },
     configuration: {
       isKept: Object.keys(proxy.configuration ?? {}).length > 0,
-      help: isPatch ? `${lines} The lines replace all stored parameters.` : lines,
+      help: isPatch ? `${lines} These lines replace all stored parameters.` : lines,
     },
     request_transforms: { isKept: isHidden(proxy.request_transforms), rows: 8 },
     response_transforms: { isKept: isHidden(proxy.response_transforms), rows: 8 },
@@ -125,7 +128,7 @@ function ProxyDetail({ of: proxy }: { of: Proxy }) {
   const facts = {
     Id: <code>{id}</code>,
     Destination: destination_url,
-    'API key': proxy.require_auth ? 'Calls need one' : 'Calls need none',
+    'API key': proxy.require_auth ? 'Calls need an API key' : 'Calls need no API key',
     Expressions: proxy.disable_detokenization ? 'passed on unchanged' : 'replaced by the data of tokens',
     Application: application_id && <ApplicationLink id={application_id} />,
     Configuration: Object.keys(configuration).join(', ') || 'none',

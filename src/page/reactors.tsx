@@ -88,7 +88,7 @@ function ReactorDetail({ of: reactor }: { of: Reactor }) {
     show(
       <Confirm
         title={`Delete ${name}?`}
-        text="Requests that call it will be refused. Its runs are deleted too."
+        text="Requests that call this reactor will be refused. Its runs are deleted too."
         verb="Delete"
         act={() => ask('reactor delete', { id }).then(() => go(linkTo('reactors')))}
       />,

@@ -161,7 +161,7 @@ function describeMissing(count: number, kept: number, forks: number): string {
   if (count > kept)
     return `The server keeps the last 1,000 requests. This request is older, or it was deleted.`
   const fork = forks > 0 ? ', or the request belongs to a fork' : ''
-  return `This server has not received it. The server may have been restarted${fork}.`
+  return `This server has not received the request. The server may have been restarted${fork}.`
 }
 
 const Wide = ({ text }: { text: string }) => <span class="wide">{text}</span>

@@ -143,7 +143,9 @@ function Decide({ session, leftMs }: { session: SessionDetail; leftMs: number })
       <h3 class="title">{WAITS[kind]}</h3>
       <p class="dim">
         {kind === 'browser' && `${page}${wrong} `}
-        {leftMs > 0 ? `It ends by itself in ${formatSpan(leftMs)}.` : 'Its time is over.'}
+        {leftMs > 0
+          ? `The challenge ends by itself in ${formatSpan(leftMs)}.`
+          : 'The time for the challenge is over.'}
       </p>
       <div class="row">
         <Button text="Accept" class="primary" act={() => decide('successful')} />

@@ -20,9 +20,12 @@ const MASK = {
   rows: 3,
 }
 const LINES: Record<string, Hint> = {
-  containers: { help: 'One in a line, such as /pci/high/.', rows: 2 },
-  search_indexes: { help: 'One expression in a line. Its value can be searched.', rows: 2 },
-  metadata: { help: 'One NAME=value in a line. Metadata is not secret.', rows: 3 },
+  containers: { help: 'Write one container on each line, such as /pci/high/.', rows: 2 },
+  search_indexes: {
+    help: 'Write one expression on each line. The value of the expression can be searched.',
+    rows: 2,
+  },
+  metadata: { help: 'Write one NAME=value on each line. Metadata is not secret.', rows: 3 },
   expires_at: { help: 'In UTC. Empty: never.' },
 }
 
@@ -58,7 +61,7 @@ export function EditToken({ of: token }: { of: Token }) {
   const { id, type } = token
   const hints: Record<string, Hint> = {
     ...LINES,
-    mask: { ...MASK, help: `${MASK.help} Empty: nothing is shown.` },
+    mask: { ...MASK, help: `${MASK.help} If the mask is empty, no data is shown.` },
     data: {
       isKept: true,
       isText: isTextType(type),

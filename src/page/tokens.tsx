@@ -204,7 +204,7 @@ function Overview({ token }: { token: Token }) {
         <p class="dim">
           {token.mask === undefined
             ? 'This token has no mask, so none of its data is shown.'
-            : 'Its mask does not hide the secret part of the data, so this page shows none of it.'}
+            : 'The mask of this token does not hide the secret part of the data, so this page does not show the data.'}
         </p>
       ) : (
         <Json label="Data, as its mask shows it" value={data} />
@@ -233,7 +233,7 @@ function Readers({ id, containers }: { id: string; containers: string }) {
           [
             'Because',
             '',
-            (access) => (access ? describeAccess(access) : 'owns the vault; this page still shows it masked'),
+            (access) => (access ? describeAccess(access) : 'owns the vault; this page still masks the data'),
           ],
         ]}
       />

@@ -142,8 +142,8 @@ export function TimeLine({ of, current }: TimeLineProps) {
       </ol>
       {asked.length === 0 && (
         <p class="dim small">
-          The list of requests does not have the request. It has the last 1,000 requests since the server
-          started.
+          The list of requests does not contain this request. The list keeps only the last 1,000 requests
+          since the server started.
         </p>
       )}
     </>

@@ -16,7 +16,9 @@ function Edit({ of: webhook }: { of: Partial<Webhook> }) {
     notify_email: { label: 'E-mail address' },
     events: { choices: types, help: 'The webhook gets an event of each chosen type.' },
     url: url.endsWith('?…')
-      ? { help: 'This page does not show the query. It stays if this field stays.' }
+      ? {
+          help: 'This page does not show the query of the URL. If you do not change this field, the query stays.',
+        }
       : {},
   }
   const operation = id === undefined ? 'webhook create' : 'webhook update'
@@ -45,7 +47,7 @@ export function ChangeWebhook({ of: webhook }: { of: Webhook }) {
     show(
       <Confirm
         title={`Delete ${name}?`}
-        text="It gets no more events. Its deliveries are deleted too."
+        text="The webhook gets no more events. Its deliveries are deleted too."
         verb="Delete"
         act={() => ask('webhook delete', { id }).then(() => go(linkTo('webhooks')))}
       />,

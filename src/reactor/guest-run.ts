@@ -214,7 +214,7 @@ export class GuestRun {
     const { client, access } = this.#work
     if (name === FETCH_CALL) return this.#services.fetch(args[0] as FetchRequest, whenOver, access)
     if (client !== null && CLIENT_CALLS.includes(name)) return client(name, args)
-    throw new CofferError('not_found', 'There is no such call.')
+    throw new CofferError('not_found', 'There is no call with this name.')
   }
 }
 

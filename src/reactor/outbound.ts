@@ -85,7 +85,7 @@ export class HttpOutbound implements Outbound {
       const response = await this.#sender.send(url, { ...request, signal, lookup: this.#lookUp(url) }, sent)
       if (response.statusCode! >= MIN_STATUS) return describeAnswer(response, this.#waitMs)
       response.destroy()
-      throw new Error('The status is no answer')
+      throw new Error('The response has a status below 200')
     } catch (cause) {
       if (signal.aborted) throw signal.reason
       if (cause instanceof CofferError) throw cause
@@ -204,7 +204,7 @@ async function* readPieces(response: IncomingMessage, waitMs: number): AsyncGene
       yield value
     }
   } catch (cause) {
-    throw badGateway('The answer of the destination broke off', cause)
+    throw badGateway('The answer of the destination ended before it was complete', cause)
   } finally {
     response.destroy()
   }

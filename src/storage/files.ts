@@ -67,7 +67,8 @@ const REASONS: Record<string, string> = {
 /** Returns a CofferError `storage_failed` for an error of node:fs. */
 export function storageError(action: string, path: string, cause: unknown): CofferError {
   const code = codeOf(cause)
-  const reason = REASONS[code] ?? `the system says ${code === '' ? 'nothing more' : code}.`
+  const reason =
+    REASONS[code] ?? (code === '' ? 'the system gives no reason.' : `the system gives the error ${code}.`)
   const toCallers = `Cannot ${action} a file of the vault: ${reason}`
   return new CofferError('storage_failed', `Cannot ${action} ${path}: ${reason}`, { cause, toCallers })
 }

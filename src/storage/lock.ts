@@ -295,9 +295,9 @@ function lockUnavailable(options: LockOptions, waitedMs: number): CofferError {
     const { pid, host } = held.holder
     return new CofferError(
       'unavailable',
-      `Process ${pid} on ${host} holds ${path}. It is in another container or on another machine, so this machine cannot ` +
-        `check whether that process is alive. ${waited} ` +
-        `If that process has ended, remove ${path}.`,
+      `Process ${pid} on ${host} holds ${path}. ` +
+        'It is in another container or on another machine, so this machine cannot check whether that process is alive. ' +
+        `${waited} If that process has ended, remove ${path}.`,
     )
   }
   const what = name === LOCK ? 'The vault' : path
@@ -309,8 +309,8 @@ function lockUnavailable(options: LockOptions, waitedMs: number): CofferError {
   const { pid } = held.holder
   return new CofferError(
     'unavailable',
-    `${what} is in use by process ${pid}. ${waited} Try again when it is free. If that process is stopped, resume ` +
-      `it: kill -CONT ${pid}`,
+    `${what} is in use by process ${pid}. ${waited} Try again when it is free. ` +
+      `If that process is stopped, resume it: kill -CONT ${pid}`,
   )
 }
 

@@ -63,8 +63,8 @@ export function describeAhead(time: number, now: number): string | undefined {
   const long = hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`
   const distance = minutes < 120 ? `${minutes} minutes` : long
   return (
-    `The newest record of this vault is dated ${formatDate(time)}, ${distance} ahead of the clock. If the clock is ` +
-    'wrong, set it. If it is right, the record was written while the clock was wrong, and nothing is lost. ' +
+    `The newest record of this vault is dated ${formatDate(time)}, ${distance} ahead of the clock. ` +
+    'If the clock is wrong, set it. If the clock is right, the record was written while the clock was wrong, and nothing is lost. ' +
     'Confirm the clock and end this notice with: coffer vault compact'
   )
 }

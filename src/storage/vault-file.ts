@@ -101,11 +101,13 @@ function findRemains(files: Files, directory: string): string[] {
 
 function headless(files: Files, directory: string): CofferError {
   const found = new Set(findRemains(files, directory).map((name) => name.replace(/-.*/, '-…')))
-  const toCallers = 'The vault has lost its header. Its owner can see details with: coffer vault status'
+  const toCallers =
+    'The vault has lost its header. The owner of the vault can see details with: coffer vault status'
   return new CofferError(
     'vault_damaged',
-    `${directory} has files of a vault (${[...found].join(', ')}) but no ${HEADER_FILE}. Without it, they cannot be read. Put ` +
-      `${HEADER_FILE} back from any copy of this directory. A backup has it too: run \`coffer vault restore BACKUP ` +
+    `${directory} has files of a vault (${[...found].join(', ')}) but no ${HEADER_FILE}. ` +
+      `Without ${HEADER_FILE}, these files cannot be read. ` +
+      `Put ${HEADER_FILE} back from any copy of this directory. A backup has this file too: run \`coffer vault restore BACKUP ` +
       `--vault NEW\`, then \`cp NEW/${HEADER_FILE} ${quoteWord(directory)}\`. If these files do not belong to a vault, choose ` +
       'another directory.',
     { toCallers },

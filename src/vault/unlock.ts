@@ -200,8 +200,8 @@ export function refuseBesideServer({ files, directory, pid }: Effects): void {
 function refuseServer({ pid, host, since, isServer }: LockHolder): void {
   if (!isServer) return
   const who = `Process ${pid} on ${host} has had this vault open since ${formatDate(since)}`
-  const end = `Stop it first: kill ${pid}`
-  throw new CofferError('unavailable', `${who}, and commands reach it there. ${end}`)
+  const end = `Stop the process first: kill ${pid}`
+  throw new CofferError('unavailable', `${who}. Commands connect to this process. ${end}`)
 }
 
 /**

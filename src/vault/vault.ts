@@ -82,7 +82,7 @@ async function askPeer(
   if ('outcome' in reply) return reply.outcome as Outcome<never>
   throw new CofferError(
     'internal',
-    'The server that has the vault open sent another answer than it was asked for.',
+    'The server that has the vault open sent an answer of another kind than was requested.',
   )
 }
 

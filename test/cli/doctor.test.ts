@@ -19,7 +19,7 @@ testVault('a healthy vault passes every check of doctor', async (t, home) => {
   const checks = 'node permissions lock vault no_reveal chain dumps sandbox'
   t.equal(findings.map(({ check }) => check).join(' '), checks)
   for (const { state, check } of findings) if (check !== 'sandbox') t.equal(state, 'ok', check)
-  t.match(findings[3], { found: 'It opens, and has 1 token.' })
+  t.match(findings[3], { found: 'The vault opens, and has 1 token.' })
   const { code, stdout } = await home.run('doctor', { columns: 100 })
   t.match({ code, stdout }, { code: 0, stdout: /^check +state +found/ })
   const isAdvised = /^\S+ +(warning|wrong) /m.test(stdout)
@@ -47,7 +47,7 @@ testVault(
     const other = { pid: 1, started: '1', boot: 'other', host: 'elsewhere', since: 0, nonce: 'n' }
     writeFileSync(join(vault, 'lock'), JSON.stringify(other), { mode: 0o600 })
     const held = await home.run('doctor --quiet')
-    t.match(held, { code: 1, stdout: `If it has ended: rm ${vault}/lock` })
+    t.match(held, { code: 1, stdout: `If the process has ended: rm ${vault}/lock` })
     rmSync(join(vault, 'lock'))
     t.equal((await home.run('doctor')).code, 0)
   },

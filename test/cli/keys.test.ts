@@ -6,12 +6,12 @@ const NOW = Date.parse('2030-01-15T12:00:00Z')
 
 testVault('app regenerate says before and after the change what happens to the old keys', async (t, home) => {
   await home.createApp({ name: 'shop', permissions: ['token:read'] })
-  const no = [['Go on?', 'n\r']] as const
+  const no = [['Continue?', 'n\r']] as const
   const refused = await home.run('app regenerate shop', { columns: 200, answers: no })
-  t.match(refused, { code: 130, stderr: 'The old keys are refused immediately. Go on?' })
+  t.match(refused, { code: 130, stderr: 'The old keys are refused immediately. Continue?' })
   const graced = await home.run('app regenerate shop --grace 1h', { columns: 200, answers: no })
   const asked =
-    'This makes a new key and replaces the keys of application shop. The old keys work for 1h more, and are refused then. Go on?'
+    'This makes a new key and replaces the keys of application shop. The old keys still work for 1h, and are then refused. Continue?'
   t.match(graced, { code: 130, stderr: asked })
   const clock = () => NOW
   const { code, stderr } = await home.run('app regenerate shop --grace 1h --yes', { columns: 200, clock })
@@ -24,7 +24,7 @@ testVault('app regenerate says before and after the change what happens to the o
   t.match(await home.json('app key list shop', { clock }), { length: 1 })
   const wrong = await home.run('app regenerate shop --grace 8d', { columns: 200 })
   t.match(wrong, { code: 2, stderr: 'grace: must be a duration such as 15m, 1h or 7d, at most 7d' })
-  t.notMatch(wrong.stderr, 'Go on?')
+  t.notMatch(wrong.stderr, 'Continue?')
 })
 
 testVault('in a vault on disk, an old key is accepted until its grace time ends', async (t, home) => {
@@ -46,10 +46,10 @@ testVault(
   async (t, home) => {
     for (const name of ['a', 'b']) await home.createApp({ name, permissions: ['token:read'] })
     for (const [line, message] of [
-      ['app regenerate a --grace 1h --curl', '--curl does not go with --grace.'],
+      ['app regenerate a --grace 1h --curl', '--curl cannot be combined with --grace.'],
       [
         'app regenerate a --grace 1h --yes --idempotency-key k',
-        '--idempotency-key does not go with --grace.',
+        '--idempotency-key cannot be combined with --grace.',
       ],
       ['app regenerate a --yes --grace', "Option '--grace <text>' argument missing."],
       [

@@ -151,6 +151,9 @@ t.test(
     mkdirSync(join(home.place, '.coffer-demo'))
     const { code, stderr } = await home.run('serve --demo --port 0')
     t.equal(code, 7)
-    t.match(stderr, /The vault beside it is kept: use it with --vault .*move it away first: mv /)
+    t.match(
+      stderr,
+      /The vault in the same directory was not changed: use it with --vault .*first move this directory away: mv /,
+    )
   },
 )

@@ -79,7 +79,7 @@ testVault('if the answer to a change cannot be printed, the change still counts 
 
 testVault('a command with an id takes several ids, also as lines of standard input', async (t, home) => {
   await home.run('token create', { stdin: BODIES + BODIES.replace(/"id":"/g, '"id":"gone-') })
-  const asked = { columns: 100, answers: [['Go on?', 'n\n']] } as const
+  const asked = { columns: 100, answers: [['Continue?', 'n\n']] } as const
   for (const [line, expected, options] of [
     [
       'get three one --reveal --fields data',
@@ -95,7 +95,7 @@ testVault('a command with an id takes several ids, also as lines of standard inp
     ['link one two three', { code: 0 }],
     ['children one', { stdout: '"total_items":2' }],
     ['delete -', { code: 2, stderr: /--yes/ }, { stdin: 'one\n' }],
-    ['delete one two', { code: 130, stderr: /token one two\. Go on/ }, asked],
+    ['delete one two', { code: 130, stderr: /token one two\. Continue/ }, asked],
     ['delete - --yes', { code: 0 }, { stdin: 'one\ntwo\n' }],
     ['list --output id', { stdout: /^three\n$/ }],
     ['get -', { code: 0, stdout: /^$/ }],

@@ -147,7 +147,7 @@ t.test(
       t.equal((await home.run(`config ${line}`)).code, 4, line)
     t.match(await findMode(home), 'setting no_reveal')
     const unset = (keys: string) =>
-      home.run('config unset no_reveal', { columns: 100, answers: [['Go on?', keys]] })
+      home.run('config unset no_reveal', { columns: 100, answers: [['Continue?', keys]] })
     t.equal((await unset('n\r')).code, 130)
     t.equal((await reveal()).code, 4)
     t.equal((await unset('y\r')).code, 0)

@@ -136,7 +136,7 @@ testVault(
       ['app key create one', `${another}, and delete the lost one: coffer app key delete ${id} `, full],
       [
         'app key create one',
-        'coffer app key create was carried out. Its output was not read. The key is lost.',
+        'coffer app key create was carried out. The output of the command was not read. The key is lost.',
         {
           stdoutFailure: 'EPIPE',
         },

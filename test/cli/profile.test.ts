@@ -66,7 +66,7 @@ t.test('invalid profiles and unknown settings are refused', async (t) => {
     ['token list --profile nobody', 'There is no profile "nobody"'],
     ['profile use nobody', 'There is no profile "nobody"'],
     ['profile delete nobody', 'There is no profile "nobody". Profiles: support. '],
-    ['profile use none', 'coffer profile use, without a name, uses none.'],
+    ['profile use none', 'To use no profile: coffer profile use'],
     ['profile set support url htp:/x', 'The address of a server begins with https://'],
     ['profile set support yes true', 'A profile has no setting'],
     ['profile set support nonsense x', 'A profile has no setting'],

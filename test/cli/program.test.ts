@@ -44,7 +44,7 @@ t.test('help of token create has every flag, and says which are required or repe
     '--metadata <key=value> Data that is not secret. (repeatable)',
     '(also --no-deduplicate-token)',
     '--file <file> the body as JSON, or a body on each line',
-    'The first line that is refused ends the command, and the lines before it stay.',
+    'The command stops at the first line that is refused.',
     'Put nothing sensitive into the id',
     'Put nothing sensitive into metadata',
   ])
@@ -123,7 +123,7 @@ testHome('misspelled words and flags get a suggestion, and no command runs', asy
     ['token list --no-all', "Unknown option '--no-all'. See: coffer token list --help"],
     [
       'token update x --reveal',
-      "Unknown option '--reveal'. Writes answer with masked data. Commands that read have it: coffer token get ID --reveal",
+      "Unknown option '--reveal'. Commands that write always print masked data. To see plaintext: coffer token get ID --reveal",
     ],
     ['token search a --query b', 'Give query as an argument or as --query, not both.'],
     ['help token creat', "Unknown command 'creat' (Did you mean create?)"],

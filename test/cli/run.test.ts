@@ -155,11 +155,11 @@ t.test(
 t.test('a command that deletes asks first, and its question names what is lost', async (t) => {
   const home = await createFilledHome(t, 2)
   const answer = (keys: string) =>
-    home.run('token delete tok-1', { columns: 100, answers: [['Go on?', keys]] })
+    home.run('token delete tok-1', { columns: 100, answers: [['Continue?', keys]] })
   const nobody = await home.run('token delete tok-1')
   t.match(nobody, { code: 2, stderr: 'error: --yes is missing, and prompts are not possible here.\n' })
   const refused = await answer('n\r')
-  t.match(refused, { code: 130, stderr: 'This deletes the data of token tok-1. Go on?' })
+  t.match(refused, { code: 130, stderr: 'This deletes the data of token tok-1. Continue?' })
   t.match(refused.stderr, /Nothing was changed\.\n$/)
   t.notMatch(refused.stderr, 'error:', 'declining is not an error')
   t.equal((await answer('\r')).code, 130, 'no is the default')

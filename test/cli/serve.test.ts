@@ -190,7 +190,7 @@ t.test(
       t.match(refused, {
         code: 7,
         stdout: /^$/,
-        stderr: /^((?!touch).)*is missing or damaged\. .*move it away first: mv((?!touch).)*$/s,
+        stderr: /^((?!touch).)*is missing or damaged\. .*first move this directory away: mv((?!touch).)*$/s,
       })
     }
   },

@@ -34,7 +34,7 @@ t.test('every command can use a vault in a store', async (t) => {
     ['log verify', { is_whole: true }],
   ] as const)
     t.match(await read(line, { stdin, env }), expected, line)
-  t.match((await run('doctor', { env })).stdout, 'any number of processes')
+  t.match((await run('doctor', { env })).stdout, 'Any number of processes')
   const refused = await run(`vault copy --skip-damaged --to ${address} -o json`, { env })
   t.match(refused, { code: 2, stderr: /unprocessable.*(store|PostgreSQL)/ })
   t.match(await run(`init --store ${address}`), { code: 5 })
@@ -84,7 +84,7 @@ t.test('a vault can be copied, backed up and restored between a store and direct
   t.equal(await token(`--store ${other}`), '4242424242424242')
   const third = await emptyDatabase()
   const back = await run(`vault copy --vault copied --to ${third} --to-password-file pw`)
-  t.match(back, { code: 0, stderr: /Use one of them/ })
+  t.match(back, { code: 0, stderr: /Use only one of the two vaults/ })
   t.match(await run(`vault copy --vault copied --to ${third}`), { code: 5, stderr: /already/ })
 })
 

@@ -154,7 +154,7 @@ t.test('--curl prints the request without key and data, and sends nothing', asyn
   ]
   t.equal(create.stdout, lines.join('\n'))
   t.notMatch(create.stderr, /4242|key_/)
-  t.match(create.stderr, 'reads it from standard input, as JSON.')
+  t.match(create.stderr, 'reads the body as JSON from standard input.')
   t.same(asked, [])
   const bare = await home.run('token list --curl')
   t.match(
@@ -174,7 +174,8 @@ t.test(
     const { code, stderr } = await home.run('token list', { env })
     t.equal(code, 4)
     const reason = 'The server reads the API key from BT-API-KEY, and this client sent SVC-API-KEY.'
-    const advice = 'Give --prefix bt, set COFFER_PREFIX=bt, or keep it: coffer profile set NAME prefix bt'
+    const advice =
+      'Give --prefix bt, set COFFER_PREFIX=bt, or store the prefix: coffer profile set NAME prefix bt'
     t.equal(stderr, `error: ${reason} ${advice}\n`)
     const ofControl = { ...env, COFFER_API_KEY: server.control.key }
     t.match(await home.run('control clock get', { env: ofControl }), { code: 4, stderr: '--prefix bt' })

@@ -151,7 +151,7 @@ t.test('other machines cannot reach the control plane', async (t) => {
   t.match((await ask(server.url, 'GET /_coffer/clock', { ...own, via: '1.1 proxy' })).body, {
     ...{ status: 403, title: 'Forbidden' },
     detail:
-      /answers its own machine only, .* This request is refused: a proxy passed it on \(header via\)\.$/,
+      /answers only requests from its own machine, .* This request is refused: a proxy passed it on \(header via\)\.$/,
   })
   t.equal(
     (await ask(server.url, 'GET /_dashboard/session')).status,

@@ -131,7 +131,7 @@ t.test(
     t.equal(new URL(page.url()).hash, '#/requests')
     await show(page, 'requests/00000000', 'Requests')
     await detail.getByText('There is no request 00000000').waitFor()
-    await detail.getByText('This server has not received it').waitFor()
+    await detail.getByText('This server has not received the request').waitFor()
     const box = await detail.boundingBox()
     t.ok(box && box.x > 300, 'the list stays beside the detail')
     await page.keyboard.press('?')

@@ -135,7 +135,7 @@ t.test(
           session_id: id,
           error_source: 'Access Control Server',
           message: 'The access control server failed.',
-          detail: 'This fault was asked for with the control plane.',
+          detail: 'A fault rule of the control plane caused this answer.',
         },
       },
     })

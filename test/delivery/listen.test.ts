@@ -395,7 +395,7 @@ t.test('coffer webhook listen prints events without control characters, and ends
   await home.createToken({ id: 'card-1', metadata: { note: '\u001b[31mred\u202e' } })
   const { code, stdout, stderr } = await listening
   t.equal(code, 0)
-  t.match(stderr, /Listening for 1 type of events\. They are sent to http:\/\/127\.0\.0\.1:\d+\/events\./)
+  t.match(stderr, /Listening for 1 type of events\. Events are sent to http:\/\/127\.0\.0\.1:\d+\/events\./)
   t.match(JSON.parse(stdout), { type: 'token.created', attempt: 1, status: 200, payload: { event: {} } })
   t.notMatch(stdout, /[\u0000-\u0009\u001b\u202e]/)
   t.match(JSON.parse(stdout).payload.event.data.token.metadata, { note: '\u001b[31mred\u202e' })

@@ -158,7 +158,7 @@ t.test('text that is not valid UTF-8, and a byte order mark, are refused', async
 })
 
 t.test(
-  'a JSON patch is merged as RFC 7386 says, and `__proto__` and `constructor` are ordinary names',
+  'a JSON patch is merged as RFC 7396 says, and `__proto__` and `constructor` are ordinary names',
   async (t) => {
     const rows: [target: string, patch: string, merged: string][] = [
       ['{"a":"c"}', '{"a":["b"]}', '{"a":["b"]}'],

@@ -45,8 +45,8 @@ const REFUSED: [string, string][] = [
   ['data:"open', `${VALUE} (column 6)`],
   ['created_at:[2030-01-01 TO 2030-02-01}', 'needs a range such as [2030-01-01 TO *] (column 12)'],
   ['created_at:{2030-01-01 TO soon}', 'needs ISO 8601 dates such as 2030-01-31 (column 1)'],
-  [`${'('.repeat(51)}type:a${')'.repeat(51)}`, 'is nested deeper than 50'],
-  [`${'!'.repeat(51)}type:a`, 'is nested deeper than 50'],
+  [`${'('.repeat(51)}type:a${')'.repeat(51)}`, 'is nested more than 50 levels deep'],
+  [`${'!'.repeat(51)}type:a`, 'is nested more than 50 levels deep'],
   [Array.from({ length: 51 }, () => 'type:a').join(' OR '), 'must have at most 50 terms'],
   [`data:${'x'.repeat(1996)}`, 'must have at most 2000 characters'],
 ]

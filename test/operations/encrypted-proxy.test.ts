@@ -270,7 +270,7 @@ t.test(
     await t.rejects(create({ type: 'card' }), /options.token.data: is required/)
     await t.rejects(
       create({ type: 'card', data: CARD, encrypted }),
-      /options.token.encrypted: must not be given beside data/,
+      /options.token.encrypted: must not be given together with data/,
     )
   },
 )

@@ -175,9 +175,11 @@ t.test(
       errors: { data: [/must not be null/] },
     })
     const jwe = encryptLikePhones(CARD, key)
-    await refuses(t, create({ encrypted: jwe, data: CARD }), { errors: { encrypted: [/beside data/] } })
+    await refuses(t, create({ encrypted: jwe, data: CARD }), {
+      errors: { encrypted: [/together with data/] },
+    })
     await refuses(t, create({ encrypted: jwe, token_intent_id: 'x' }), {
-      errors: { token_intent_id: [/beside data/] },
+      errors: { token_intent_id: [/together with data/] },
     })
     await refuses(t, ask('token create', { encrypted: jwe }), { errors: { type: ['is required'] } })
     await refuses(t, create({ encrypted: jwe, metadata: { a: 1 } as never }), {
@@ -343,7 +345,7 @@ t.test('encrypted data is accepted in children, imports and token intents', asyn
   const { cvc: _, ...kept } = CARD
   t.same(await dataOf(converted.id), kept, 'without the cvc, as from every intent')
   await refuses(t, ask('intent create', { type: 'card', data: CARD, encrypted }), {
-    errors: { encrypted: [/beside data/] },
+    errors: { encrypted: [/together with data/] },
   })
   await refuses(t, ask('intent create', { type: 'card' }), { errors: { data: ['is required'] } })
 })

@@ -128,7 +128,7 @@ t.test('the error codes of the operating system are explained in words', (t) => 
     const cause = Object.assign(new Error('internal'), { code })
     t.match(storageError('write', '/x', cause), { code: 'storage_failed', message, cause })
   }
-  t.match(storageError('write', '/x', new Error('odd')), { message: /nothing more/ })
+  t.match(storageError('write', '/x', new Error('odd')), { message: /gives no reason/ })
   t.end()
 })
 

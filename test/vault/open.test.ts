@@ -53,7 +53,9 @@ t.test('a command that waits while a server starts is answered by this server', 
   const server = await starting
   t.match(await Promise.all(commands), [[{ name: 'first' }], [{ name: 'first' }], [{ name: 'first' }]])
   t.ok(Date.now() - began < 5000, `${Date.now() - began} ms`)
-  await t.rejects(openVault({ ...place, role: 'server' }, choose), { message: /commands reach it there/ })
+  await t.rejects(openVault({ ...place, role: 'server' }, choose), {
+    message: /Commands connect to this process/,
+  })
   await server.close()
 })
 

@@ -71,7 +71,7 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
     source.destroy()
   }
   if (paths === undefined)
-    throw new CofferError('validation', 'The CSV has no line with the names of columns.')
+    throw new CofferError('validation', 'The CSV has no header line with the names of the columns.')
 }
 
 function readHeader(names: readonly string[], given: readonly string[], toCommand: ToCommand): Path[] {
@@ -97,7 +97,8 @@ function readHeader(names: readonly string[], given: readonly string[], toComman
     const hasData = texts.includes('data')
     const maps = wrong.map((name) => `--map ${quoteWord(`${name}=${hasData ? '' : `data.${name}`}`)}`)
     const what = `Columns without a token field: ${wrong.map((name) => `"${name}"`).join(', ')}`
-    const how = 'Say where each column goes (data is secret, metadata is not; nothing after = leaves it out)'
+    const how =
+      'Give each column a target (data is secret, metadata is not; without a target, the column is skipped)'
     throw usage(`${what}. ${how}:\n  ${toCommand(maps, texts.includes('type'))}`)
   }
   const paths = texts.map(readPath) as Path[]
@@ -105,7 +106,9 @@ function readHeader(names: readonly string[], given: readonly string[], toComman
   const known = new Set(used)
   const isInside = (path: Path) => path?.some((_, at) => known.has(path.slice(0, at).join('.')))
   if (known.size < used.length || paths.some(isInside))
-    throw usage('Two columns give the same part of a token, or one gives a part of the other.')
+    throw usage(
+      'Two columns have the same target, or the target of one column contains the target of another column.',
+    )
   return paths
 }
 
@@ -125,7 +128,7 @@ function readPath(text: string): Path | 'none' {
 
 function readRecord(cells: readonly string[], paths: readonly Path[], line: number): Row {
   const length = cells.reduce((sum, cell) => sum + cell.length, 0)
-  const fault = `The row has ${cells.length} cells, and ${paths.length} columns have a name.`
+  const fault = `The row has ${cells.length} cells, but the first line names ${paths.length} columns.`
   if (cells.length !== paths.length) return { line, length, fault }
   const value: Record<string, unknown> = {}
   try {

@@ -117,7 +117,7 @@ async function readRun(file: FileHandle, path: string, about: string) {
     throw usage(`--resume: ${path} was not written by an import.`)
   if (before.about !== about)
     throw usage(
-      `${path} is of another import. Give another file, or the command, vault and key that it began with.`,
+      `${path} belongs to another import. Give another file, or repeat the command of that import with the same vault and key.`,
     )
   const ends = [HEAD_BYTES]
   const lines: number[] = []

@@ -154,7 +154,10 @@ class ImportRun {
 
   #describeRehearsal(): CofferError {
     const { refused } = this.counts
-    const bound = refused > MAX_TOLD ? ` The first ${MAX_TOLD} are listed; --results FILE has all.` : ''
+    const bound =
+      refused > MAX_TOLD
+        ? ` Only the first ${MAX_TOLD} are listed. To write all results to a file: --results FILE`
+        : ''
     const rows = this.#refused.map(({ line, reason }) => [`line ${line}`, [reason]])
     return validationError(`Rows that would be refused: ${refused}.${bound}`, {
       errors: Object.fromEntries(rows),
@@ -170,7 +173,7 @@ class ImportRun {
       ? `Rows refused: ${refused}${earlier}; the first is line ${line}`
       : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error skips refused rows)`
     const isRepeatable = created === 0 || this.#settings.isResumable
-    const advice = lacksType ? '; give it with --type token' : ''
+    const advice = lacksType ? '; give the type with --type token' : ''
     return validationError(`${where}: ${reason}${advice}${isRepeatable ? '' : `\n${KEPT}`}`)
   }
 
@@ -208,7 +211,7 @@ class ImportRun {
       const isInterrupt = error instanceof CofferError && error.code === 'interrupted'
       const isRefused = error instanceof CofferError && error.status < 500 && error.code !== 'request_timeout'
       this.#isUnknown = wasUnknown || !isRefused
-      throw isInterrupt ? this.#interrupted(', and perhaps a batch more') : error
+      throw isInterrupt ? this.#interrupted(', and perhaps one more batch') : error
     })
     this.#isUnknown = results.length === 0 && wasUnknown
     if (results.length === 0) return this.#sendHalves(rows)
@@ -293,8 +296,8 @@ class ImportRun {
     if (resumed !== undefined && skipped <= known) requireResult(resumed, skipped, undefined)
     if (batch.length < pending)
       throw usage(
-        `The file has fewer rows than the ${known + pending} that are imported. If rows were removed from it, put them back. If ` +
-          'this is a different file, give another file as --resume.',
+        `The file has fewer rows than the ${known + pending} that were imported. ` +
+          'If rows were removed from the file, put them back. If this is a different file, give another file as --resume.',
       )
     if (batch.length > 0) yield batch
   }

@@ -44,8 +44,8 @@ export function requireResult(resumed: ResumedRows, at: number, line: number | u
   }
   if (line === undefined && recorded > (lines[at - 1] ?? 0))
     throw usage(
-      `The file has fewer rows than the ${lines.length} that are imported. If rows were removed from it, put them back. If this is a ` +
-        'different file, give another file as --resume.',
+      `The file has fewer rows than the ${lines.length} that were imported. ` +
+        'If rows were removed from the file, put them back. If this is a different file, give another file as --resume.',
     )
   const what = Number.isNaN(recorded)
     ? 'is not a result'
@@ -56,15 +56,16 @@ export function requireResult(resumed: ResumedRows, at: number, line: number | u
 function describeChange({ lines }: ResumedRows, problem: string): CofferError {
   const last = lines.findLast((line) => !Number.isNaN(line)) ?? 0
   return usage(
-    `${problem}\nThen run the same command again. If the rows were edited instead, undo that: only rows after line ${last} may ` +
-      'change. Do not give another file as --resume, because that would import all rows again.',
+    `${problem}\nThen run the same command again. If the rows were edited instead, undo the edits: ` +
+      `only rows after line ${last} may change. ` +
+      'Do not give another file as --resume, because that would import all rows again.',
   )
 }
 
 function describeLostEnd({ path, lines, finished }: ResumedRows): CofferError {
   return usage(
-    `${path} has ${lines.length} results, but ${finished} rows are imported, and perhaps the next batch: its end was lost. Find ` +
-      'the last imported row with `coffer token list`. Copy the rows after it into a new file, and import that file with another ' +
+    `${path} has ${lines.length} results, but ${finished} rows were imported, and perhaps the next batch too. ` +
+      'The end of this file was lost. Find the last imported row with `coffer token list`. Copy the rows after it into a new file, and import that file with another ' +
       'file as --resume. With another file as --resume alone, all rows would be imported again.',
   )
 }

@@ -40,12 +40,12 @@ export async function printCurl(line: OperationLine): Promise<void> {
   ].filter((line) => typeof line === 'string')
   const show = isTerminal(terminal.stdout) ? displayLines : String
   await write(terminal.stdout, `${show(lines.join(' \\\n  '))}\n`)
-  const rest = 'The body is not part of the call: curl reads it from standard input, as JSON.'
-  if (form !== undefined) await printNotice(terminal, `Replace ${BODY_FILE} by the name of the file.`)
+  const rest = 'The printed call does not contain the body. curl reads the body as JSON from standard input.'
+  if (form !== undefined) await printNotice(terminal, `Replace ${BODY_FILE} with the name of the file.`)
   else if (endpoint.takesBody) await printNotice(terminal, rest)
 }
 
 function quote(text: string): string {
-  if (/[\n\r]/.test(text)) throw usage('A line break cannot be part of this call.')
+  if (/[\n\r]/.test(text)) throw usage('--curl cannot print a value that has a line break.')
   return `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -57,21 +57,25 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
 
   lock: async (context) => {
     if (context.config.store !== undefined)
-      return ['ok', 'The vault is in a store, which any number of processes may have open.']
+      return ['ok', 'The vault is in a store. Any number of processes may have it open.']
     const place = placeOf(context)
     const { pid, host, since, state } = readHolder(place) ?? {}
     if (state === undefined) return ['ok', 'No process has the vault open.']
     if (state === 'dead')
-      return ['ok', 'A process that had the vault open was killed. The next command tidies up.']
+      return ['ok', 'A process that had the vault open was killed. The next command removes its lock.']
     const who = `process ${pid} on ${host} since ${since}`
-    if (state === 'alive') return ['ok', `The vault is open in ${who}; commands reach it there.`]
-    const advice = `If it has ended: rm ${join(place.directory, 'lock')}`
-    return ['wrong', `The lock is held by ${who}. This machine cannot tell whether it still runs.`, advice]
+    if (state === 'alive') return ['ok', `The vault is open in ${who}. Commands connect to this process.`]
+    const advice = `If the process has ended: rm ${join(place.directory, 'lock')}`
+    return [
+      'wrong',
+      `The lock is held by ${who}. This machine cannot tell whether that process still runs.`,
+      advice,
+    ]
   },
 
   vault: async (context) => {
     const { tokens } = await ask(context, 'vault status')
-    return ['ok', `It opens, and has ${countOf(tokens, 'token')}.`]
+    return ['ok', `The vault opens, and has ${countOf(tokens, 'token')}.`]
   },
 
   no_reveal: async (context) => {
@@ -87,7 +91,7 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
 
   chain: async (context) => {
     const { is_whole, records } = await ask(context, 'log verify')
-    if (is_whole) return ['ok', `The log is whole: ${countOf(records, 'record')}.`]
+    if (is_whole) return ['ok', `The log is intact: ${countOf(records, 'record')}.`]
     return ['wrong', 'The log was changed, or records are missing.', 'Run: coffer log verify']
   },
 

@@ -59,8 +59,8 @@ async function announce({ terminal }: CommandContext, { events }: Listening, add
   const what = countOf(events.length, 'type')
   const where =
     address === undefined
-      ? 'Events are printed only; --forward-to URL sends them.'
-      : `They are sent to ${address}.`
+      ? 'Events are only printed. To send them to an address: --forward-to URL.'
+      : `Events are sent to ${address}.`
   await printNotice(terminal, `Listening for ${what} of events. ${where} Press Ctrl-C to stop.`)
 }
 

@@ -122,7 +122,7 @@ function keepOwn(profile: Texts, flags: Options, env: Environment): Texts {
 function requireProfile({ profiles }: UserSettings, name: string): Texts {
   if (Object.hasOwn(profiles, name)) return profiles[name]!
   const known = `Profiles: ${Object.keys(profiles).join(', ') || 'none'}`
-  const advice = 'Set one up with coffer profile set; coffer profile use, without a name, uses none.'
+  const advice = 'To create a profile: coffer profile set NAME. To use no profile: coffer profile use'
   throw usage(`There is no profile "${name}". ${known}. ${advice}`)
 }
 

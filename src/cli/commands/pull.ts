@@ -76,7 +76,7 @@ export async function readKey(
     )
   if (!isLoopbackHost(hostname) && !config.yes) {
     const { confirm } = await import('../input/prompt.js')
-    await confirm(terminal, `This sends the API key to ${host}. Go on?`)
+    await confirm(terminal, `This sends the API key to ${host}. Continue?`)
   }
   if (given !== undefined) return given
   const { ask } = await import('../input/prompt.js')

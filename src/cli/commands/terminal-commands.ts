@@ -67,31 +67,40 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--ephemeral', 'serve an empty vault in memory, lost when the server stops'],
       [
         '--seed <file>',
-        'the contents of the vault in memory, JSON or YAML, or a directory of them; see coffer seed apply --help',
+        'the contents of the vault in memory: a JSON or YAML file, or a directory of these files; see coffer seed apply --help',
       ],
       [
         '--test-keys',
         'accept API keys of any form in the seed of a vault in memory, also from other machines',
       ],
-      ['--watch', 'load the seed again when its file changes; the vault is reset to it'],
+      ['--watch', 'load the seed again when its file changes; the vault is reset to the new seed'],
       ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
       ['--starter-apps', 'create any of these applications that are missing: management, private, public'],
       BODY_LIMIT,
-      ['--rate-limit <rate>', 'answer more requests of an application with 429: 100/s, 600/m or 1000/h'],
+      [
+        '--rate-limit <rate>',
+        'limit the requests of each application: 100/s, 600/m or 1000/h; more requests are answered with 429',
+      ],
       ['--no-cors', 'refuse calls from web pages of other origins'],
       ['--log <format>', 'the access log on standard error: text (default), json (with -o json) or none'],
       [
         '--log-sink <address>',
         'also send the audit log to https://… (lines of JSON), syslog+tcp://… or syslog+udp://…; see docs/security.md',
       ],
-      ['--test-controls', 'let tests of this vault set faults and see requests; see coffer control --help'],
+      [
+        '--test-controls',
+        'allow tests of this vault to set faults and see requests; see coffer control --help',
+      ],
       [
         '--control-key-file <file>',
         'open the control plane to other machines that send this key; see docs/containers.md',
       ],
       ['--control-stored', 'open the control plane of a stored vault to other machines too'],
       ['--workers <number>', 'the number of processes that answer, with PostgreSQL (default 1)'],
-      ['--run <command>', 'run this with COFFER_URL and keys; the server stops when it ends'],
+      [
+        '--run <command>',
+        'run this command with COFFER_URL and keys; the server stops when the command ends',
+      ],
       ['--exit-with-parent', 'stop when the process that started the server ends'],
       ['--tls-cert <file>', 'use TLS with this certificate (PEM)'],
       ['--tls-key <file>', 'the private key of the certificate (PEM)'],
@@ -109,11 +118,11 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     summary: 'Write all tokens as NDJSON, a JSON array, or CSV.',
     details:
       'The name of the file decides the format; the default is NDJSON. Data is masked as in token list, unless --reveal is\n' +
-      'given. token import reads what was exported with --reveal. For CSV, --fields chooses columns. In CSV, cells that a\n' +
+      'given. token import reads files that were exported with --reveal. For CSV, --fields chooses columns. In CSV, cells that a\n' +
       'spreadsheet would take for formulas begin with an apostrophe, and an import reads numbers as text.',
     arguments: [['[file]', 'a new file, which only you can read; without it, or -, standard output']],
     options: [
-      ['--format <format>', 'ndjson, json or csv; by default as the name of the file says, else ndjson'],
+      ['--format <format>', 'ndjson, json or csv; default: by the name of the file, else ndjson'],
       ['--reveal', 'write data in plaintext'],
       ['--type <text>', 'only tokens of this type', true],
       ['--container <text>', 'only tokens in this container or below it', true],
@@ -155,12 +164,13 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   },
   {
     name: 'reactor dev',
-    summary: 'Run a file as a reactor or transform; with --watch again on every save.',
+    summary: 'Run a file as a reactor or transform; with --watch, run it again on every save.',
     details:
-      'The code runs as in a vault, with its limits, but without a client. Expressions in the arguments are replaced as\n' +
-      'coffer reactor react does it: by tokens of the vault, or of --seed. No other argument opens a vault. The file may be\n' +
-      'TypeScript, which the esbuild of its project compiles. The code may require the packages of this project. Console\n' +
-      'output and errors go to standard error, and name the lines of the file. The result goes to standard output.',
+      'The code runs as in a vault, with its limits, but without a client. Expressions in the arguments are replaced\n' +
+      'with the data of tokens, as in coffer reactor react. The tokens come from the vault, or from --seed. Without expressions,\n' +
+      'no vault is opened. The file may be TypeScript, which the esbuild of its project compiles. The code may require the\n' +
+      'packages of this project. Console output and errors go to standard error, and name the lines of the file. The result\n' +
+      'goes to standard output.',
     arguments: [['<file>', 'formula.js or formula.ts']],
     options: [
       ['--args <json>', 'the arguments, as JSON or key=value: @args.json (repeatable)', true],
@@ -183,9 +193,9 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     name: 'seed diff',
     summary: 'Compare a seed with your tenant, or with a tenant on a server.',
     details:
-      'Order and attributes that the server sets do not matter. A list that the seed does not have is not compared. Values are\n' +
-      'never printed. With --url it reads like coffer pull, so tokens and people are not compared. Exit code 11 if something\n' +
-      'differs.',
+      'The order of records is not compared, and neither are attributes that the server sets. A list that the seed does not have\n' +
+      'is not compared. Values are never printed. With --url, the command reads the tenant like coffer pull, so tokens and\n' +
+      'people are not compared. Exit code 11 if something differs.',
     arguments: [
       ['<file>', 'the seed as JSON, or as YAML in a file .yaml or .yml; - reads JSON from standard input'],
     ],
@@ -211,8 +221,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     summary: 'Print events as they happen, and send them to an address of your machine.',
     details:
       'Creates a webhook, and deletes it at Ctrl-C. This command takes the events from the vault or server and sends them itself,\n' +
-      'signed like all events, so the server needs no --allow-net and cannot reach the address. An event without a 2xx answer is\n' +
-      'sent again later. With --url, it needs the control key in COFFER_CONTROL_KEY.',
+      'signed like all events, so the server needs no --allow-net and does not reach the address. An event without a 2xx answer\n' +
+      'is sent again later. With --url, the command needs the control key in COFFER_CONTROL_KEY.',
     options: [
       [
         '--forward-to <url>',
@@ -230,8 +240,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     summary: 'Write the configuration of a tenant on a server as a seed',
     details:
       'Reads the settings, applications with their rules, formulas, reactors, proxies and webhooks of the tenant at --url, page\n' +
-      'by page. Reads no tokens and no people, and writes no keys. It needs a management key, and says what the key may not\n' +
-      'read. The key is read from --api-key-file, --api-key-stdin, COFFER_API_KEY or a prompt. Redirects are not followed.',
+      'by page. Reads no tokens and no people, and writes no keys. The command needs a management key, and lists what\n' +
+      'this key may not read. The key is read from --api-key-file, --api-key-stdin, COFFER_API_KEY or a prompt. Redirects are not followed.',
     arguments: [
       ['[file]', 'a new file, which only you can read; .yaml or .yml for YAML; without it, standard output'],
     ],
@@ -252,7 +262,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'tests and a management key with all permissions. The key is read from --api-key-file, --api-key-stdin, COFFER_API_KEY\n' +
       'or a prompt. Exit code 12 if answers differ. If a record could not be deleted, a warning names the command.',
     options: [
-      ['--dry-run', 'list the cases and those that are left out, and send nothing'],
+      ['--dry-run', 'list the cases that run and the cases that are left out, and send nothing'],
       ['--markdown', 'print the report as Markdown'],
       ['--only <file>', 'only the cases of this file of fixtures/operations, such as tokens'],
       ['--api-key-file <file>', 'the first line is the management key'],
@@ -280,9 +290,9 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'longer value or line for the first 1,024 bytes.\n' +
       'Not found: other case, other Unicode normal forms, HTML entities, UTF-16, compressed files, and letters and digits in\n' +
       'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
-      'It skips what the mask of a token shows.\n' +
+      'The part of a value that the mask of its token shows is skipped.\n' +
       'Prints the id of the token, file and line, never a value. Exit code 10 if something is found. With the key of an\n' +
-      'application it finds the values that the application may see. Each token is read in plaintext, and coffer log reveals\n' +
+      'application, the command finds the values that the application may see. Each token is read in plaintext, and coffer log reveals\n' +
       'counts these reads.',
     arguments: [['<path...>', 'files, or directories with everything below; - reads standard input']],
     examples: ['coffer scan .coffer-demo/vault', "echo 'nothing to see' | coffer scan -"],
@@ -359,7 +369,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     arguments: [
       ['<profile>', 'its name'],
       ['<setting>', 'the name of a global flag without dashes, such as vault, url or tenant; or api-key'],
-      ['[value]', 'the value; @FILE reads a file, - standard input; without it, a prompt asks'],
+      ['[value]', 'the value; @FILE reads a file, - reads standard input; without a value, a prompt asks'],
     ],
     examples: [
       'coffer profile set support vault ~/vaults/support',
@@ -385,7 +395,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   {
     name: 'profile use',
     summary: 'Choose the profile to use from now on, or none.',
-    arguments: [['[profile]', 'its name; without it, no profile is used']],
+    arguments: [['[profile]', 'the name of the profile; without a name, no profile is used']],
     examples: [
       'coffer profile set support vault .coffer-demo && coffer profile use support',
       'coffer profile use',

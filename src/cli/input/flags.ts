@@ -75,7 +75,9 @@ export function listArgs(definition: RegisteredOperation): [name: string, descri
     const isMany = takesMany(definition) && at === positionals.length - 1
     const word = name.replaceAll('_', '-') + (isMany ? '...' : '')
     const { description: text = '' } = properties[name] as Schema
-    const more = isMany ? ' Several one after another, or - for lines of standard input.' : ''
+    const more = isMany
+      ? ' Give several, separated by spaces, or - to read them from the lines of standard input.'
+      : ''
     // An argument that also has a flag may be given as this flag instead.
     const isArg = endpoint === undefined || endpoint.parameters.includes(name)
     return [isArg && required.includes(name) ? `<${word}>` : `[${word}]`, text + more]

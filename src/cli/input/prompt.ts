@@ -95,8 +95,11 @@ export async function confirm(terminal: Terminal, message: string): Promise<void
 
 /** Only a person at a terminal can end no-reveal mode. No flag answers this question. */
 export function confirmReveal(terminal: Terminal): Promise<void> {
-  if (!terminal.mayPrompt) throw noRevealError('to end it without a terminal. Its owner ends it on one')
-  return confirm(terminal, 'Commands will show data and new keys again. Go on?')
+  if (!terminal.mayPrompt)
+    throw noRevealError(
+      'to end this mode without a terminal. The owner of the vault can end this mode on a terminal',
+    )
+  return confirm(terminal, 'Commands will show data and new keys again. Continue?')
 }
 
 /**

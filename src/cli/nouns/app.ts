@@ -24,11 +24,14 @@ const regenerateKeys: Hooks = {
     const { grace } = input
     const names = args.join(', ')
     const old =
-      grace === undefined ? 'are refused immediately' : `work for ${grace} more, and are refused then`
+      grace === undefined ? 'are refused immediately' : `still work for ${grace}, and are then refused`
     const what =
       args.length === 1 ? `the keys of application ${names}` : `the keys of these applications: ${names}`
     const { confirm } = await import('../input/prompt.js')
-    await confirm(context.terminal, `This makes a new key and replaces ${what}. The old keys ${old}. Go on?`)
+    await confirm(
+      context.terminal,
+      `This makes a new key and replaces ${what}. The old keys ${old}. Continue?`,
+    )
   },
   run: async (task, usual) => {
     let made: Partial<ApplicationView> = {}

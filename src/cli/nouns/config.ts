@@ -35,7 +35,7 @@ export const presentations: Presentations = {
   'config set': {
     arguments: [
       ['<name>', 'see coffer config list'],
-      ['[value]', 'the value; @FILE reads a file, - standard input; without it, a prompt asks'],
+      ['[value]', 'the value; @FILE reads a file, - reads standard input; without a value, a prompt asks'],
     ],
     hooks: setSetting,
   },

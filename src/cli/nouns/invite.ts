@@ -88,7 +88,7 @@ async function listPending({ ask }: Task): Promise<readonly Invitation[]> {
 }
 
 function describeState({ id, state, server, failure, invitation_id = '' }: Omit<OutboxMail, 'link'>) {
-  const again = 'It is sent again while coffer serve runs, and with the next invitation.'
+  const again = 'Coffer tries again while coffer serve runs, and when you create the next invitation.'
   const texts: Record<OutboxMail['state'], [where: string, advice?: string]> = {
     dropped: ['The mail was not sent, because its link had expired.'],
     sent: [`The mail was sent to ${server}.`],

@@ -107,12 +107,15 @@ export const presentations: Presentations = {
         'for CSV: the target of a column, such as number=data.number; notes= skips a column (repeatable)',
         true,
       ],
-      ['--type <text>', 'the type of rows that have none'],
-      ['--results <file>', 'write a line of JSON for each row: its line, and its id or why it was refused'],
+      ['--type <text>', 'the type of rows that have no type'],
+      [
+        '--results <file>',
+        'write a line of JSON for each row: the line number, and the id or the reason why the row was refused',
+      ],
       ['--continue-on-error', 'skip refused rows'],
       [
         '--resume <file>',
-        'like --results; run the same command again, and it continues after the last row in this file',
+        'like --results; if you run the same command again, the import continues after the last row in this file',
       ],
       ['--dry-run', 'say which rows would be created and refused, and write nothing'],
     ],

@@ -37,7 +37,8 @@ function isReading({ endpoint, log }: RegisteredOperation): boolean {
 
 function replaceSecret({ definition, input, result }: Performed): string {
   const { noun, group } = definition
-  if (noun !== 'app') return `Its secret is lost. Run it again for another one: coffer ${definition.name}`
+  if (noun !== 'app')
+    return `The secret in the output is lost. To get a new secret, run the command again: coffer ${definition.name}`
   if (Array.isArray(result)) return 'The keys are lost. Create others: coffer app key create NAME'
   const { id } = result as { id: string }
   const application = quote(group === 'key' ? input.application_id : id)

@@ -12,7 +12,7 @@ import type { CommandContext } from '../context.js'
 import { NEEDS_VAULT } from './place.js'
 
 const KEY_MISSING =
-  'A command to a server needs an API key. Set COFFER_API_KEY, give --api-key-stdin, or keep it: coffer profile set NAME api-key'
+  'A command to a server needs an API key. Set COFFER_API_KEY, give --api-key-stdin, or store the key: coffer profile set NAME api-key'
 
 const CONTROL_KEY_MISSING =
   'The control plane of a server needs its key, which coffer serve prints. Set COFFER_CONTROL_KEY to it, or give --api-key-stdin.'
@@ -49,7 +49,7 @@ export async function reachServer(
 }
 
 function prefixAdvice(prefix: string): string {
-  return `Give --prefix ${prefix}, set COFFER_PREFIX=${prefix}, or keep it: coffer profile set NAME prefix ${prefix}`
+  return `Give --prefix ${prefix}, set COFFER_PREFIX=${prefix}, or store the prefix: coffer profile set NAME prefix ${prefix}`
 }
 
 /**

@@ -50,7 +50,7 @@ function findProvision(rules: readonly FaultRule[]): Build | undefined {
   return { delayMs: delay_ms, error }
 }
 
-const NO_REASON = 'The control plane was asked for this failure.'
+const NO_REASON = 'A fault rule of the control plane caused this failure.'
 
 function chooseRules(exchange: VaultExchange): Promise<FaultRule[]> {
   const { control, request, operation, path, relayed } = exchange

@@ -24,8 +24,8 @@ export interface ControlPlaneOptions extends Pick<Refusal, 'refuse'>, Omit<Contr
 }
 
 const LOCAL_ONLY =
-  'The control plane answers its own machine only, at http://localhost or a loopback address, without a proxy.'
-const NOT_FORWARDED = 'The control plane answers no requests that a proxy passed on.'
+  'The control plane answers only requests from its own machine, at http://localhost or a loopback address, without a proxy.'
+const NOT_FORWARDED = 'The control plane refuses requests that a proxy has forwarded.'
 
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
 

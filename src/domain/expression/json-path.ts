@@ -19,7 +19,7 @@ const MAX_DEPTH = 80
 const READ_COST = 40
 const OBJECT_COST = 400
 const COMPARED_CHARACTERS = 8
-const RULE = `this is no JSONPath (RFC 9535) of at most ${MAX_PATH_LENGTH} characters without match() and search()`
+const RULE = `this must be a JSONPath (RFC 9535) of at most ${MAX_PATH_LENGTH} characters, without match() and search()`
 
 export async function loadJsonPath(): Promise<JsonPath> {
   const { JSONPathEnvironment } = await import('json-p3')

@@ -128,7 +128,9 @@ function aliasLength(value: unknown, shown: readonly unknown[], { random }: Call
 function aliasSource(value: unknown, pattern: RegExp): string {
   const text = asText(value)
   if (text.length <= MAX_LENGTH && pattern.test(text)) return text
-  return refuse(`an alias filter takes at most ${MAX_LENGTH} characters, and needs one that it can replace`)
+  return refuse(
+    `an alias filter takes at most ${MAX_LENGTH} characters, and must be able to replace at least one of them`,
+  )
 }
 
 /**

@@ -172,7 +172,10 @@ function createEncoder(): (value: unknown, place: string) => string {
     const text = textOf(value)
     left -= text.length
     if (left < 0)
-      throw invalid(place, `can have values of ${MAX_ENCODED.toLocaleString('en')} characters in all`)
+      throw invalid(
+        place,
+        `can have values of at most ${MAX_ENCODED.toLocaleString('en')} characters in total`,
+      )
     try {
       return encodeURIComponent(text)
     } catch {

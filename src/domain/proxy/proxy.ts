@@ -20,7 +20,7 @@ export function checkProxy(given: Given): void {
   for (const direction of DIRECTIONS) {
     const reactor = `${direction}_reactor_id`
     const isTransformed = readTransforms(given, direction, errors).length > 0
-    if (isTransformed && given[reactor]) addError(errors, reactor, 'cannot be given beside transforms')
+    if (isTransformed && given[reactor]) addError(errors, reactor, 'cannot be given together with transforms')
   }
   refuseErrors(errors)
 }

@@ -44,7 +44,7 @@ export function readTransforms(given: Given, direction: Direction, errors: Prope
   const pathOf = (index: number) => (isSingle ? one : `${many}[${index}]`)
   const isEqual = canonicalJson([single].flat()) === canonicalJson(list ?? [])
   if (single !== undefined && list !== undefined && !isEqual)
-    addError(errors, one, `cannot be given beside ${many} that differ from it`)
+    addError(errors, one, `cannot be given together with ${many} that differ from it`)
   const items: unknown = isSingle ? [single].flat() : (list ?? [])
   if (!Array.isArray(items)) addError(errors, many, 'must be an array')
   else if (isSingle && items.length !== 1) addError(errors, one, 'must be one transform')
@@ -130,9 +130,12 @@ function readTokenize({ options }: Given, add: Add) {
   const given = isObject(token) ? omitNulls(token) : undefined
   if (given !== undefined && given.type === undefined) add('.options.token.type', 'is required')
   if (given !== undefined && given.data === undefined && given.encrypted === undefined)
-    add('.options.token.data', 'is required, or encrypted in place of it')
+    add('.options.token.data', 'is required, unless encrypted is given')
   if (given?.data !== undefined && given.encrypted !== undefined)
-    add('.options.token.encrypted', 'must not be given beside data, because it stands for the data')
+    add(
+      '.options.token.encrypted',
+      'must not be given together with data, because encrypted contains the data',
+    )
   return { options: omitUndefined({ identifier, token }) }
 }
 

@@ -35,7 +35,7 @@ function check(given: Given, isPatch: boolean): void {
   const errors: PropertyErrors = {}
   const { code, configuration, runtime } = given
   for (const name of MISPLACED)
-    if ((given[name] ?? '') !== '') addError(errors, name, 'is not supported here: it belongs into runtime')
+    if ((given[name] ?? '') !== '') addError(errors, name, 'is not supported here: give it in runtime')
   if (typeof code === 'string' && new TextEncoder().encode(code).length > MAX_CODE_BYTES)
     addError(errors, 'code', `must have at most ${MAX_CODE_BYTES} bytes`)
   checkConfiguration(configuration, errors)

@@ -473,5 +473,8 @@ export function associationId(parentId: string, childId: string): string {
 export function kindOf(number: number): Kind {
   const kind = (Object.keys(KINDS) as Kind[]).find((name) => KINDS[name] === number)
   if (kind !== undefined) return kind
-  throw new CofferError('vault_unsupported', 'The vault holds records of a kind that is not known here.')
+  throw new CofferError(
+    'vault_unsupported',
+    'The vault has records of a kind that this version of Coffer does not know.',
+  )
 }

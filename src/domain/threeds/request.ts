@@ -59,7 +59,7 @@ export function checkSession(request: SessionRequest): PropertyErrors {
   const given = IDS.filter((name) => request[name] !== undefined)
   if (given.length === 0) addError(errors, 'token_id', 'is required, unless token_intent_id is given')
   for (const name of given.length > 1 ? given : [])
-    addError(errors, name, 'must not be given beside another id of a card')
+    addError(errors, name, 'must not be given together with another id of a card')
   const {
     type = 'customer',
     device,
@@ -76,8 +76,8 @@ export function checkSession(request: SessionRequest): PropertyErrors {
 
 function checkRedirect(errors: PropertyErrors, request: SessionRequest): void {
   const { type = 'customer', device, authentication_request: asked, callback_urls: urls } = request
-  if (asked === undefined) addError(errors, 'authentication_request', 'is required beside callback_urls')
-  if (urls === undefined) addError(errors, 'callback_urls', 'is required beside authentication_request')
+  if (asked === undefined) addError(errors, 'authentication_request', 'is required if callback_urls is given')
+  if (urls === undefined) addError(errors, 'callback_urls', 'is required if authentication_request is given')
   if (type === 'merchant' || device === 'app')
     addError(errors, 'callback_urls', 'is only for sessions of a customer with a browser')
   for (const name of ['success', 'failure'] as const) {

@@ -50,7 +50,7 @@ export function scenarioOf(name: ScenarioName): Scenario {
 /** Returns a text such as `a challenge, then successful`. */
 export function describeScenario(name: ScenarioName): string {
   const { challenge, final, isMandated, hasNoMethod, failsAt, isUnsupported } = scenarioOf(name)
-  if (isUnsupported) return 'error 400 of create: no scheme has the card'
+  if (isUnsupported) return 'error 400 of create: no scheme supports the card'
   if (failsAt !== undefined) return `error 424 of ${failsAt}`
   if (challenge === undefined) return `${final}`
   const kind = [isMandated && 'mandated', challenge === 'out-of-band' && 'out-of-band'].filter(Boolean)

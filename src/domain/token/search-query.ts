@@ -95,7 +95,7 @@ class QueryParser {
   #readFactor(): SearchQuery {
     const isNot = this.#take(NOT) !== null
     if (!isNot && this.#take(/\(/y) === null) return this.#readTerm()
-    if (++this.#depth > MAX_TERMS) throw refuse(`is nested deeper than ${MAX_TERMS}`, this.#at)
+    if (++this.#depth > MAX_TERMS) throw refuse(`is nested more than ${MAX_TERMS} levels deep`, this.#at)
     const inner = isNot ? this.#readFactor() : this.#readChain('OR')
     if (!isNot && this.#take(/\)/y) === null) throw this.#refuse('needs AND, OR or a ) for each (')
     this.#depth--

@@ -159,12 +159,16 @@ function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly
 function checkIntentId({ token_intent_id: id, data, encrypted }: Input, errors: PropertyErrors): void {
   if (typeof id !== 'string') addError(errors, 'token_intent_id', 'must be a string')
   if (isGiven(data) || isGiven(encrypted))
-    addError(errors, 'token_intent_id', 'must not be given beside data, because it stands for the data')
+    addError(
+      errors,
+      'token_intent_id',
+      'must not be given together with data or encrypted, because the token intent has the data',
+    )
 }
 
 function checkEncrypted({ data, encrypted }: Input, errors: PropertyErrors): void {
   if (isGiven(data))
-    addError(errors, 'encrypted', 'must not be given beside data, because it stands for the data')
+    addError(errors, 'encrypted', 'must not be given together with data, because encrypted contains the data')
   else if (readJwe(encrypted) === undefined) addError(errors, 'encrypted', NOT_DECRYPTED)
 }
 
@@ -260,7 +264,7 @@ export function checkMetadata(value: unknown, errors: PropertyErrors): Record<st
     addError(errors, 'metadata', `must be an object of at most ${MAX_METADATA_ENTRIES} strings`)
     return {}
   }
-  const names = `names must have 1 to ${MAX_METADATA_NAME_LENGTH} characters, none a control character`
+  const names = `names must have 1 to ${MAX_METADATA_NAME_LENGTH} characters, and no control characters`
   const texts = `must be a string of at most ${MAX_METADATA_VALUE_LENGTH} characters`
   for (const [name, text] of entries) {
     if (name === '' || name.length > MAX_METADATA_NAME_LENGTH || /\p{Cc}/u.test(name))

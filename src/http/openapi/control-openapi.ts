@@ -47,7 +47,9 @@ export function createControlDocument(
       {
         url: `${CONTROL_PATH}/forks/{fork}`,
         description: 'A fork.',
-        variables: { fork: { default: 'ID', description: 'The id that POST /forks answers.' } },
+        variables: {
+          fork: { default: 'ID', description: 'The id of the fork, from the answer of POST /forks.' },
+        },
       },
     ],
     tags: [{ name: 'control' }],

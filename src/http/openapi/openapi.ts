@@ -28,7 +28,7 @@ const serviceProblem = {
     }),
   }),
   description:
-    'A failure of 3-D Secure outside of this server, or a card that no scheme has. Clients compare its texts.',
+    'A failure of 3-D Secure outside of this server, or a card that no scheme supports. Clients compare the texts of this object.',
 } satisfies Schema
 
 export const problemOutput = {
@@ -42,10 +42,10 @@ export const problemOutput = {
     'errors?': {
       type: 'object',
       additionalProperties: arrayOf(text),
-      description: 'Messages by the path of the property, as the caller wrote it.',
+      description: 'Messages by the path of the property. The path has the spelling of the request.',
     },
   }),
-  description: 'A failure, as RFC 7807 shapes it.',
+  description: 'A failure, in the form of RFC 7807.',
   examples: [
     {
       type: 'urn:coffer:problem:validation',
@@ -350,7 +350,7 @@ export function describeProblem(traceId: string): JsonSchema {
   const schema = toJsonSchema(problemOutput)
   return {
     description:
-      'Refused or failed. 401 names the header to send, 405 the allowed methods, 429 and 503 the time to try again, in headers.',
+      'Refused or failed. A header of the answer names the header to send (401), the allowed methods (405), or the time to try again (429 and 503).',
     headers: { [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' } },
     content: { 'application/problem+json': { schema }, 'application/json': { schema } },
   }

@@ -63,7 +63,8 @@ export class Connection {
     // waiting body of small chunks would take 9 MiB of memory.
     if (!this.isIdle && message.headers['transfer-encoding'] !== undefined) {
       message.resume()
-      const text = 'A chunked request must wait for the answer to the one before it.'
+      const text =
+        'This chunked request came before the previous request was answered. Wait for that answer first.'
       this.refuse(new CofferError('unavailable', text), message.method)
       return
     }

@@ -191,8 +191,8 @@ function refuseAtCreation({ isUnsupported, failsAt }: Scenario): void {
 
 export const updateSession = change({
   name: '3ds update',
-  summary: 'Give the session of an app its description of the device.',
-  details: 'Only sessions of the device app take it, before they are authenticated.',
+  summary: 'Add the description of the device to the session of an app.',
+  details: 'This is possible only for sessions of the device app that are not authenticated yet.',
   access: { ...requires('3ds:session:create'), refusesSessions: true },
   route: 'PUT /3ds/sessions/{id}',
   log: { operation: 'update', message: STEP_MESSAGES.described },

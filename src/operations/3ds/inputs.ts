@@ -215,7 +215,7 @@ export const createInput = lenientInput([], {
   web_challenge_mode: described(oneOf(values.WEB_CHALLENGE_MODES), 'iframe (default) or redirect.'),
   authentication_request: {
     ...lenientInput(AUTHENTICATION_REQUIRED, authenticationAttributes),
-    description: 'With callback_urls: a page of this server authenticates with this request.',
+    description: 'With callback_urls: a page of this server sends this authentication request.',
   },
   callback_urls: {
     ...lenientInput(['success', 'failure'], {
@@ -223,7 +223,7 @@ export const createInput = lenientInput([], {
       failure: { ...text, maxLength: MAX_URL },
       branding: inputSchema([], { hide_basis_theory_branding: boolean }),
     }),
-    description: 'Where the page of this server ends.',
+    description: 'Where the page of this server sends the browser at the end.',
   },
   metadata,
 })

@@ -20,7 +20,10 @@ const card = { 'token_id?': text, 'pan_token_id?': text, 'token_intent_id?': uui
 export const createdOutput = component('ThreeDsCreatedSession', ['id', 'cardBrand', 'method_url'], {
   id: uuid,
   type: choice(values.SESSION_TYPES),
-  cardBrand: { ...text, description: 'Empty if the brand is unknown. Only this answer spells it like this.' },
+  cardBrand: {
+    ...text,
+    description: 'Empty if the brand is unknown. Only this answer uses the spelling cardBrand.',
+  },
   'additional_card_brands?': texts,
   method_url: { ...text, description: 'Empty if there is no method step.' },
   method_notification_url: text,

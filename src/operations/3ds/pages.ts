@@ -90,7 +90,7 @@ export function answerChallenge(
     const challenged = requireChallenge(session, acsTransactionId)
     if (!isPending(challenged)) return { session: challenged }
     if (challenged.authentication.challenge.isOpened !== true)
-      throw conflict('The page of this challenge was not opened, so nobody can have answered on it.')
+      throw conflict('The page of this challenge was not opened, so nobody can have answered the challenge.')
     const told = await storeChallenge(tools, tenant, states.answerChallenge(challenged, answer))
     return { session: told.session as Challenged, told }
   })

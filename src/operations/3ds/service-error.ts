@@ -11,7 +11,7 @@ export function serviceFailed(service: ServiceError): CofferError {
 /** Returns the error that a fault rule requests for an operation on the session in `path`. */
 export function serviceFault(
   path: string,
-  detail = 'This fault was asked for with the control plane.',
+  detail = 'A fault rule of the control plane caused this answer.',
 ): CofferError {
   const [, session_id = ''] = /^\/3ds\/sessions\/([^/]+)/.exec(path) ?? []
   const message = 'The access control server failed.'

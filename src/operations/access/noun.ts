@@ -93,7 +93,7 @@ const matrixOutput = object({
 
 const EXAMPLES =
   'Each value is the made-up data of an example token, such as the test card 4242424242424242. The example has the type and\n' +
-  'the mask of the newest token in the container. The access rules decide about it as about a token that is only in this\n' +
+  'the mask of the newest token in the container. The access rules treat the example like a token that is only in this\n' +
   'container. Values of stored tokens are never shown.'
 
 const ORDER = 'The containers of rules come first, then the containers of tokens.'

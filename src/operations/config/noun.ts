@@ -56,7 +56,7 @@ export const setSetting = change({
     name,
     value: {
       type: 'string',
-      description: 'The value; @FILE reads a file, - standard input; without it, a prompt asks.',
+      description: 'The value; @FILE reads a file, - reads standard input; without a value, a prompt asks.',
     },
   }),
   output: settingOutput,

@@ -256,7 +256,7 @@ export const noun = {
     detached({
       ...on('network-token change', 'PUT /network-tokens/{id}', `${CREATE_EXAMPLE} --status inactive`),
       summary: 'Change the status of a network token as the network of the card.',
-      details: 'The log and webhooks say that the system did it.',
+      details: 'The log and webhooks name the system as the actor.',
       input: closedInput(['id', 'status'], {
         id: networkTokenId,
         status: { type: 'string', enum: STATUSES, description: 'active, suspended or inactive.' },
@@ -321,7 +321,7 @@ function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void
       throw invalid(`${place}.${name}`, 'is only for the kind provision')
   const { error_code, error_details } = rule
   if (kind === 'provision' && rule.delay_ms === undefined && error_code === undefined)
-    throw invalid(`${place}.delay_ms`, 'is required for provision, or error_code')
+    throw invalid(`${place}.delay_ms`, 'is required for provision, unless error_code is given')
   const isLarge = JSON.stringify(error_details ?? {}).length > MAX_DETAILS_CHARACTERS
   if (error_details !== undefined && (!isObject(error_details) || isLarge))
     throw invalid(

@@ -33,7 +33,7 @@ const createDocument = detached({
   name: 'document create',
   summary: 'Store a file as a document.',
   details:
-    'Coffer stores the content sealed, and shows it only with the permission documents:reveal. Give it as a file (--from), or\nas a text (document).',
+    'Coffer stores the content sealed, and shows it only with the permission documents:reveal. Give\nthe content as a file (--from), or as a text (document).',
   access: requires('documents:create'),
   route: 'POST /documents',
   http: {

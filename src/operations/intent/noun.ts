@@ -11,9 +11,9 @@ const createIntent = change({
   ...intents.createDeclaration,
   summary: 'Hold a value for a short time; coffer token create --token-intent-id makes a token of it.',
   details:
-    'No answer shows the data. To use it in an expression: {{ token_intent: id | json: "$.data" }}. It is deleted with its\n' +
-    'token intent, which expires after a day, or as the setting token_intents.ttl says. The cvc of a card is deleted after\n' +
-    'an hour, or as the setting cards.cvc_retention says.',
+    'No answer shows the data. To use it in an expression: {{ token_intent: id | json: "$.data" }}. The data is deleted\n' +
+    'with its token intent, after one day. The setting token_intents.ttl changes this time. The cvc of a card is deleted after\n' +
+    'one hour. The setting cards.cvc_retention changes this time.',
   input: inputSchema(['type'], {
     ...valueAttributes,
     data: { ...valueAttributes.data, requiredUnless: ['encrypted'] },

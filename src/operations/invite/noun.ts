@@ -146,7 +146,7 @@ export const readOutbox = detached({
   access: owner,
   summary: 'List mail with its delivery state, or print one mail.',
   details:
-    'Without a mail server, mail stays here. Its link is removed once the mail is sent, or the link is used, replaced or withdrawn.',
+    'Without a mail server, mail stays in the outbox. The link is removed from a mail when the mail is sent, or when the link is used,\nreplaced or withdrawn.',
   input: closedInput([], {
     id: { type: 'string', refersTo: 'invite', description: 'The id of the mail, or of its invitation.' },
     wait: { type: 'boolean', description: 'Wait until the delivery of waiting mail was attempted.' },

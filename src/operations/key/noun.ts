@@ -40,8 +40,9 @@ const createKey = change({
   ...keys.createDeclaration,
   summary: 'Create a key with which clients encrypt data, and print its public half.',
   details:
-    'The vault keeps the private half and never shows it. The public half is shown once. Clients encrypt data as a compact\n' +
-    'JWE with ECDH-ES (X25519) and A256GCM, and name the key in kid. Then give the JWE as encrypted in place of data:\n' +
+    'The vault keeps the private half and never shows it. The public half is shown once. A client encrypts data as a\n' +
+    'compact JWE with ECDH-ES (X25519) and A256GCM, and writes the id of the key into the JWE header kid. Then store the JWE\n' +
+    'with encrypted instead of data:\n' +
     `coffer token create --type card --encrypted JWE. A tenant has at most ${MAX_KEYS} keys.`,
   http: {
     status: 201,
@@ -85,9 +86,10 @@ const listKeys = query({
 })
 
 const deleteKey = keys.delete({
-  summary: 'Delete a key. The vault can then no longer decrypt data that clients encrypted with it.',
+  summary: 'Delete a key. After that, the vault cannot decrypt data that clients encrypted with this key.',
   examples: [`coffer key delete ${CREATED} --yes`],
-  confirmation: 'Nobody can decrypt what was encrypted for it and is not stored yet. This deletes the key',
+  confirmation:
+    'Data that is encrypted with this key and not stored yet can then no longer be decrypted. This deletes the key',
 })
 
 export const noun = {

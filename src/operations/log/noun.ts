@@ -140,7 +140,7 @@ const verifyLog = detached({
 
 const MAX_GROUPED = 10_000
 export const REVEALS =
-  'Count how often callers got the data of a token, or of all tokens, in plaintext, and how often calls used it.'
+  'Count how often callers got the plaintext of one token, or of all tokens, and how often reactors and proxies used it.'
 export const revealsInput = closedInput([], {
   token: { ...textOf(400, 'The id of the token, deleted or not; default: all tokens.'), refersTo: 'token' },
 })
@@ -151,9 +151,9 @@ export const countReveals = detached({
   name: 'log reveals',
   summary: REVEALS,
   details:
-    'count and seen_by: answers that gave a caller plaintext. use_count and used_by: calls of reactors and proxies, which\n' +
-    'always get plaintext, and whose answers may contain it. The counts cover all log records. The callers are those of the\n' +
-    'newest 10,000 of each.',
+    'count and seen_by: answers that gave a caller plaintext. use_count and used_by: calls of reactors and proxies. These\n' +
+    'calls always get plaintext, and their answers may contain plaintext. The counts cover all log records. seen_by and\n' +
+    'used_by cover only the newest 10,000 answers and the newest 10,000 calls.',
   access: requires('log:read'),
   input: revealsInput,
   output: revealsOutput,

@@ -14,8 +14,9 @@ export const createNetworkToken = change({
   ...networkTokens.createDeclaration,
   summary: 'Get a network token for a card: a number of the network instead of the number of the card.',
   details:
-    'The card is data, or the card of a token or token intent. The number of the card decides whether the network\n' +
-    'refuses it: coffer help test-cards. If the card has a network token already, the answer is that one.',
+    'Give the card as data, or give a token or token intent that has a card. The number of the card decides whether the\n' +
+    'network refuses the card: coffer help test-cards. If the card already has a network token, the answer is that network\n' +
+    'token.',
   http: { status: 201, mayAnswer: 'existing', mayRefuseCard: true },
   plaintext: 'refused',
   input: inputSchema([], createAttributes),

@@ -33,7 +33,7 @@ const image = object({ url: text, description: text, height: text, width: text }
 
 const getAccount = query({
   name: 'network-token account',
-  summary: 'Get what the issuer shows of the card. Coffer makes up no pictures, so the answer is empty.',
+  summary: 'Get the pictures of the card from its issuer. Coffer has no pictures, so the answer is empty.',
   access: requires('network-token:read'),
   route: 'GET /network-tokens/{id}/account',
   log: READ,

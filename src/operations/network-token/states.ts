@@ -74,7 +74,7 @@ export const resumeNetworkToken = change({
 
 async function changeStatus(context: Context, id: string, from: NetworkTokenStatus, to: NetworkTokenStatus) {
   const before = await networkTokens.require(context, id)
-  if (before.status !== from) throw conflict(`The network token is ${before.status}, and not ${from}.`)
+  if (before.status !== from) throw conflict(`The network token is ${before.status}, but it must be ${from}.`)
   return viewNetworkToken(await networkTokens.change(context, before, { status: to }), 'mask')
 }
 

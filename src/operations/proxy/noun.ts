@@ -85,9 +85,9 @@ const proxyBody = {
   },
   application: reactor.reference(
     'app',
-    'The application that its code acts as: its id or name, or {"id":"…"}.',
+    'The application that the code of the proxy acts as: its id or name, or {"id":"…"}.',
   ),
-  configuration: reactor.configurationOf('A configuration parameter of its code: KEY=value.'),
+  configuration: reactor.configurationOf('A configuration parameter of the code: KEY=value.'),
   require_auth: {
     type: 'boolean',
     description:
@@ -143,9 +143,10 @@ export const createProxy = change({
   details:
     'Code exports an asynchronous function that takes { args, configuration, req, logger, svc } and returns { body, headers }.\n' +
     'args is { body, headers, method, path, query } of a request, or { body, headers } of an answer. If code for requests\n' +
-    'returns { res }, that is the answer, and nothing is sent. A mask replaces the matches of the groups of its expression.\n' +
-    'tokenize creates a token; append_* add a value to the message. In their options, {{ req }} or {{ res }} is the body, and\n' +
-    "{{ transform_identifier: 'name' }} the token of an earlier transform.",
+    'returns { res }, the call gets this answer, and no request is sent. A mask replaces the text that the groups of its\n' +
+    'expression match. tokenize creates a token. append_json, append_header and append_text add a value to the message. In the\n' +
+    "options of tokenize and append_*, {{ req }} or {{ res }} is the body, and {{ transform_identifier: 'name' }} is the token of\n" +
+    'an earlier transform.',
   input: proxyInput,
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
   check: checkBody,
@@ -203,8 +204,8 @@ const patchProxy = change({
   plaintext: 'refused',
   summary: 'Change a proxy: the configuration is merged, the rest is replaced.',
   details:
-    'A merge patch (RFC 7386). It changes the attributes that it has. Null removes an attribute, or an entry of the\n' +
-    'configuration. All other attributes stay.',
+    'The body is a merge patch (RFC 7396). Only the attributes in the patch are changed. Null removes an attribute, or an\n' +
+    'entry of the configuration.',
   input: lenientInput(['id'], { id: proxyId, ...proxyPatch }),
   examples: ['echo value | coffer proxy patch payments --configuration KEY=-'],
   check: checkBody,

@@ -74,7 +74,7 @@ async function readKeylessCaller(
 
 export const callProxy = relay({
   name: 'proxy call',
-  summary: 'Call another server, in which {{ token id }} stands for the data of the token.',
+  summary: 'Call another server, and put the data of a token in place of {{ token id }}.',
   details:
     'Expressions may be in the body, the values of headers, the path and the query. At most 20 tokens. Over HTTP: any\n' +
     'method, path and body on /proxy, with the header SVC-PROXY-KEY or SVC-PROXY-URL. The host must be named with\n' +

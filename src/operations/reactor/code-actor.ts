@@ -91,7 +91,7 @@ function toCaller(tenant: number, application: ApplicationRecord, now: number): 
 function isGone(): CofferError {
   return new CofferError(
     'unauthenticated',
-    'The rights of this code were taken away, or are those of another application now.',
+    'The application or the permissions of this code were changed or removed during the run.',
   )
 }
 

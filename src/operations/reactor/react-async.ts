@@ -51,10 +51,10 @@ export const reactNow = detached({
   name: 'reactor react',
   summary: 'Run a reactor with arguments, in which {{ token id }} stands for the data of the token.',
   details:
-    'An expression that is a whole string yields the data with its JSON type; inside text it yields text. At most 100\n' +
-    'tokens. Parameters that the formula declares are required and cast; the setting reactors.undeclared_args says\n' +
-    'whether others are passed on. Code may also return an HTTP answer of its own, which a command prints as res.\n' +
-    'With callback_url in the body, the run begins later, and its answer is sent to this address.',
+    'If an expression is a whole string, its value keeps its JSON type. Inside other text, the value becomes text. At most\n' +
+    '100 tokens. Parameters that the formula declares are required and cast. The setting reactors.undeclared_args decides\n' +
+    'whether other parameters are passed on. If code returns an HTTP answer of its own, the command prints this answer as\n' +
+    'res. With callback_url in the body, the run begins later, and its answer is sent to this address.',
   route: 'POST /reactors/{id}/react',
   http: { ...react.running.http, mayAnswer: 'anything' },
   output: react.responseOutput,

@@ -56,7 +56,7 @@ const reactInput = inputSchema(['id'], {
     type: 'object',
     additionalProperties: true,
     sensitive: true,
-    description: 'An argument, or all of them as JSON: {"card":"{{ my-token }}"}.',
+    description: 'An argument, or all arguments as JSON: {"card":"{{ my-token }}"}.',
   },
 })
 

@@ -105,10 +105,13 @@ const reactorBody = {
       'A CommonJS module that exports an asynchronous function, instead of a formula: @reactor.js.',
   },
   configuration: configurationOf('A configuration parameter: KEY=value.'),
-  application: reference('app', 'The application that its client acts as: its id or name, or {"id":"…"}.'),
+  application: reference(
+    'app',
+    'The application that the client svc of the code acts as: its id or name, or {"id":"…"}.',
+  ),
   runtime: {
     ...runtime,
-    description: 'How it runs, as JSON: timeout (seconds), permissions of its client, image.',
+    description: 'How the code runs, as JSON: timeout (seconds), permissions of its client, image.',
   },
 } as const
 
@@ -138,7 +141,7 @@ export const createReactor = change({
   input: {
     ...lenientInput(['name'], {
       ...reactorBody,
-      formula: reference('formula', 'The formula that it runs: its id or name, or {"id":"…"}.'),
+      formula: reference('formula', 'The formula that the reactor runs: its id or name, or {"id":"…"}.'),
     }),
     needsOneOf: ['code', 'formula'],
   },
@@ -205,8 +208,8 @@ export const patchReactor = change({
   plaintext: 'refused',
   summary: 'Change a reactor: configuration and runtime are merged, the rest is replaced.',
   details:
-    'A merge patch (RFC 7386): attributes in the patch are changed, null removes an application, the runtime, or one\n' +
-    'entry of configuration or runtime; all others stay. Code replaces a formula.',
+    'The body is a merge patch (RFC 7396). Only the attributes in the patch are changed. Null removes the application, the\n' +
+    'runtime, or one entry of configuration or runtime. Code replaces a formula.',
   input: lenientInput(['id'], { id: reactorId, ...reactorPatch }),
   examples: [
     `coffer reactor patch greet --code 'module.exports = async ({ args }) => ({ raw: { hi: args.name } })'`,
@@ -296,8 +299,8 @@ function checkNew(given: Readonly<Record<string, unknown>>): void {
   const errors: PropertyErrors = {}
   const { code, formula } = given as Lenient<{ code: string; formula: { id: string } }>
   const count = [code, formula?.id].filter((each) => each !== undefined).length
-  if (count === 0) addError(errors, 'code', 'is required, or a formula')
-  if (count === 2) addError(errors, 'code', 'cannot be given beside a formula')
+  if (count === 0) addError(errors, 'code', 'is required, unless a formula is given')
+  if (count === 2) addError(errors, 'code', 'cannot be given together with a formula')
   collect(errors, '', () => checkReactor(given))
   refuseErrors(errors)
 }

@@ -126,7 +126,8 @@ export function createRunAccess(
         if (!isNamed) return undefined
         // The name can also be the name of another server on the network. Coffer never sends the request to
         // that other server.
-        const reason = 'this name means this server (--own-host), to which no redirect leads'
+        const reason =
+          'this name means this server (--own-host), and a redirect to this server is not followed'
         throw new CofferError('forbidden', `The destination cannot be called: ${reason}.`)
       }
       if (isKey?.(headers[`${ownServer.prefix()}-api-key`] ?? '')) return own()

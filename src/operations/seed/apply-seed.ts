@@ -42,9 +42,9 @@ export const applySeed = detached({
   summary: 'Create the contents of a seed, in your tenant and in further tenants.',
   details:
     'A seed is JSON: applications, formulas, tokens, associations, reactors, proxies, webhooks, members and invitations of\n' +
-    'the tenant, and further tenants with their own lists. Everything is created, or nothing. An item is the input of the\n' +
-    'command that creates the record, or what the API answers: attributes that the server sets are ignored. Keys of\n' +
-    'applications are shown only once; in a vault in memory a seed may choose them:\n' +
+    'the tenant, and further tenants with their own lists. Everything is created, or nothing. An item has the attributes of\n' +
+    'the command that creates the record, or of the answer of the API. Attributes that the server sets are ignored. Keys of\n' +
+    'applications are shown only once. In a vault in memory, a seed may choose the keys. A key is\n' +
     `${API_KEY} and 22 characters of ${BASE58_RULE}.`,
   input: closedInput(['seed'], { seed: seedSchema }),
   output: arrayOf(
@@ -278,7 +278,7 @@ async function seedMember(
   { role = DEFAULT_ROLE, email = '', first_name, last_name }: ItemOf<'members'>,
 ): Promise<void> {
   if (await isMember(store, caller.tenant, email))
-    throw invalid('email', 'is the address of a member already')
+    throw invalid('email', 'is already the address of a member')
   const made = { email, ...omitUndefined({ first_name, last_name }), role, createdBy: caller.actor.id }
   const member = await addMember(store, await tenant(), made, createUuid)
   audit.record('member', member.id)

@@ -30,8 +30,8 @@ export const exportSeed = query({
   access: owner,
   summary: 'Export your tenant as a seed, without keys of applications.',
   details:
-    'Data is masked, so it is often not valid when the seed is applied. With --synthesize, the seed has made-up data of the\n' +
-    'same type and shape. With --reveal, it has the data itself, and the configuration of reactors and proxies with the keys\n' +
+    'Data is masked, so a token of the seed is often refused when the seed is applied. With --synthesize, the seed has\n' +
+    'made-up data of the same type and shape. With --reveal, the seed has the data itself, and the configuration of reactors and proxies with the keys\n' +
     'of proxies.',
   input: closedInput([], {
     synthesize: { type: 'boolean', description: 'Replace the data with made-up data.' },

@@ -75,7 +75,7 @@ const contentsSchema = {
       application: referenceTo('An application of this tenant'),
       key: {
         type: 'string',
-        description: `22 characters of ${BASE58_RULE}; default: a random key. A proxy without require_auth may choose it only in a vault in memory that other machines do not reach.`,
+        description: `22 characters of ${BASE58_RULE}; default: a random key. The key of a proxy without require_auth may be chosen only in a vault in memory that other machines cannot reach.`,
       },
     },
   } as const),

@@ -67,8 +67,8 @@ export const authorizeSession = change({
   name: 'session authorize',
   summary: 'Say what a session may do, as a private application.',
   details:
-    'Both the session and the application that authorizes it must have a right. A session can do no more than that\n' +
-    'application. If the setting sessions.beyond_authorizer is true, only the rights of the session decide.',
+    'A request of the session is allowed only if the rights of the session and of your application allow it. If the setting\n' +
+    'sessions.beyond_authorizer is true, only the rights of the session decide.',
   access: keyOf('private'),
   route: 'POST /sessions/authorize',
   http: { status: 200 },

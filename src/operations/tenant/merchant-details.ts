@@ -34,7 +34,7 @@ function detailsOf(nullable: boolean) {
   })
 }
 
-const description = 'What card networks want to know of the merchant, as JSON: merchant, card_network_info.'
+const description = 'Data of the merchant for card networks, as JSON: merchant, card_network_info.'
 
 /**
  * The type of the input is only `Record<string, unknown>`, because {@link readDetails} returns the details with their

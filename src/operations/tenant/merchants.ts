@@ -82,7 +82,7 @@ const patchMerchant = change({
   http: { body: { types: ['application/json', 'application/merge-patch+json'] } },
   summary: 'Change the name or details of a merchant.',
   details:
-    'A merge patch (RFC 7386). It changes the attributes that it has. Null removes a detail. All others stay.',
+    'The body is a merge patch (RFC 7396). Only the attributes in the patch are changed. Null removes a detail.',
   input: inputSchema(['id'], {
     tenant_id,
     id,

@@ -102,7 +102,7 @@ const deleteTenant = change({
 
 const reportUsage = query({
   name: 'tenant usage',
-  summary: 'Report the number of tokens, and of those active this month.',
+  summary: 'Report the number of tokens, and how many tokens were active this month.',
   access: requires('report:read'),
   route: 'GET /tenants/self/reports/usage',
   http: { olderPath: '/tenants/self/reports/operations' },

@@ -85,8 +85,8 @@ export const detokenizeTokens = query({
     'token intent with its data, {{ network_token: id }} for a network token, and {{ google_pay: id }} or\n' +
     '{{ apple_pay: id }} for a card of a wallet. Filters may follow.\n' +
     'If an expression is a whole string, its value keeps its JSON type. Inside other text, the value becomes text. Data is\n' +
-    'shown as token get shows it, so it is masked if the access rule says so. If token get leaves the data out, the value is\n' +
-    'null. At most 100 tokens, token intents, network tokens and cards of wallets.',
+    'masked or redacted as in coffer token get. If the data is redacted, the value is null.\n' +
+    'At most 100 tokens, token intents, network tokens and cards of wallets.',
   access: requires('token:read'),
   route: 'POST /detokenize',
   http: { ignoresIdempotencyKey: true, body: { whole: 'payload' } },

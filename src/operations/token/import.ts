@@ -44,8 +44,8 @@ export const importTokens = detached({
   details:
     'A row has the attributes of token create. The name of the file or its first character tells the format. The columns of\n' +
     'CSV are paths such as data.number, or get a path by --map. An empty cell counts as absent. The first row that is refused\n' +
-    'ends the import, unless --continue-on-error is given. The rows before it stay. If an import with --resume FILE was\n' +
-    'interrupted, run the command again within 30 days: it continues the import, and creates no row twice.',
+    'ends the import, unless --continue-on-error is given. The rows before this row stay. If an import with --resume FILE was\n' +
+    'interrupted, run the command again within 30 days. The command then continues the import, and creates no row twice.',
   access: requires('token:create'),
   input: importInput,
   output: object({ results: arrayOf(resultOutput) }),
@@ -57,7 +57,7 @@ export const importTokens = detached({
   check: ({ rows = [] }, tools) => checkRows(rows, tools),
   async run(session, input, checked) {
     let results: RowResult[] = []
-    const undo = new Error('A rehearsal leaves nothing.')
+    const undo = new Error('A rehearsal is always rolled back.')
     const batch = session.inUnit(async (context) => {
       results = await importBatch(context, input, checked)
       if (input.rehearses === true) throw undo

@@ -104,7 +104,7 @@ export const updateToken = change({
   name: 'token update',
   summary: 'Change a token: data, mask and metadata are merged, the rest is replaced.',
   details:
-    'A merge patch (RFC 7386). It changes the attributes that it has. Null removes an attribute. All others stay.\n' +
+    'The body is a merge patch (RFC 7396). Only the attributes in the patch are changed. Null removes an attribute.\n' +
     'Containers, search indexes and the fingerprint expression are replaced as a whole.',
   access: requires('token:update'),
   route: 'PATCH /tokens/{id}',

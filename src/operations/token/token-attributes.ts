@@ -137,7 +137,7 @@ export const createAttributes = {
   data: { ...commonAttributes.data, requiredUnless: ['token_intent_id', 'encrypted'] },
   token_intent_id: {
     type: 'string',
-    description: 'The token gets the type and data of this token intent, which is then deleted.',
+    description: 'The token gets the type and data of this token intent. The token intent is then deleted.',
   },
   metadata,
   expires_at,

@@ -27,15 +27,18 @@ export const jobOutput = component('AccountUpdaterJob', ['id', 'status', 'reques
   createdAt: { ...date, ...spelled('created_at') },
   'expires_at?': { ...date, description: 'Only while the job is pending.' },
   'expiresAt?': { ...date, ...spelled('expires_at') },
-  'upload_url?': { ...text, description: 'Only while the job is pending. A PUT needs no key.' },
+  'upload_url?': {
+    ...text,
+    description: 'Only while the job is pending. A PUT to this address needs no key.',
+  },
   uploadUrl: { ...text, description: 'Equal to upload_url, but always present: clients require it.' },
-  'errors?': { ...texts, description: 'Only of a failed job.' },
+  'errors?': { ...texts, description: 'Only for a failed job.' },
   'requests?': { ...count, description: 'The number of rows, if the job is completed.' },
   'results?': { ...counts, description: 'How many rows have each result code, if the job is completed.' },
   'download_url?': {
     ...text,
     description:
-      'Only of a completed job. It needs no key, and works for an hour after the job was completed.',
+      'Only for a completed job. A download needs no key. The address works for an hour after the job was completed.',
   },
   'downloadUrl?': { ...text, ...spelled('download_url') },
 })

@@ -74,7 +74,7 @@ const backUpVault = detached({
   name: 'vault backup',
   summary: 'Write the whole vault into one sealed file.',
   details:
-    'A server may keep running. The key slots that the vault has now open the backup, even if they change later. Data that\n' +
+    'A server may keep running. The current key slots of the vault open the backup, even if the vault gets others later. Data that\n' +
     'you delete from the vault later stays in the backup.',
   input: closedInput(['file'], { file: pathOf('The path of a new file.') }),
   output: object({ file: text, bytes: count }),

@@ -36,10 +36,10 @@ export const copyVault = offline({
   details:
     'Ids, logs, keys and key slots stay the same. A vault in a directory must not be open elsewhere. A vault in a store is\n' +
     'copied in its state at the beginning. The copied rows are read again, counted, and compared with a digest of the\n' +
-    'original rows. After an interruption, run the command again: it starts from the beginning. Then use only one of the\n' +
-    'two vaults, because a change in one does not change the other.\n' +
-    'With --skip-damaged, rows that cannot be read are left out and counted by kind. Each log starts a new chain: it has\n' +
-    'the readable records, and a record about the copy. Data may reappear if the change that replaced or removed it is lost.\n' +
+    'original rows. After an interruption, run the command again: it starts from the beginning. After the copy, use only one\n' +
+    'of the two vaults, because a change in one vault does not change the other.\n' +
+    'With --skip-damaged, rows that cannot be read are left out and counted by kind. Each log starts a new chain with\n' +
+    'the readable records and a record about the copy. Data may reappear if the change that replaced or removed it is lost.\n' +
     'If the keys of a tenant are lost, all its rows are left out. If no tenant can be read, nothing is copied (exit code 7).',
   input: closedInput(['to'], {
     to: {
@@ -63,7 +63,7 @@ export const copyVault = offline({
       const lost = Object.values(skipped).reduce((sum, count) => sum + count, 0)
       const left = lost === 0 && findings.length === 0 ? 'Nothing was left out' : `${lost} rows were left out`
       await notice(`${left}. The damaged vault was not changed: keep it until you have checked the new one.`)
-    } else await notice('Both vaults open with the same keys. Use one of them from now on.')
+    } else await notice('Both vaults open with the same keys. Use only one of the two vaults from now on.')
     return copied
   },
 })
@@ -75,7 +75,7 @@ export const changeKeys = offline({
   details:
     'The key file or passphrase of this command still opens the vault afterwards. All other key slots are dropped, and you can\n' +
     'add them again. The command needs exclusive access to the vault, so stop the server first. After an interruption, run it\n' +
-    'again. Servers over PostgreSQL answer 503 as soon as it begins. Restart them afterwards.',
+    'again. With PostgreSQL, the servers answer 503 as soon as the command begins. Restart the servers afterwards.',
   output: rekeyedOutput,
   cli: {
     confirmation: 'This changes every key and encrypts all data again. Older backups keep the old keys.',

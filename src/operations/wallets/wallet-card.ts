@@ -26,7 +26,7 @@ type WalletRecord = GooglePayRecord | ApplePayRecord
 /** The names of the wallets in messages. */
 export const WALLET_NAMES: Readonly<Record<Wallet, string>> = { google: 'Google Pay', apple: 'Apple Pay' }
 
-const ONLY_READ = 'Not in the answer to a creation.'
+const ONLY_READ = 'Absent in the answer that creates the card.'
 
 export const cardOutputs = {
   card: object({
@@ -62,7 +62,7 @@ export const expiresAt = {
 export const merchantRegistrationId = {
   type: 'string',
   description:
-    'The id of a merchant that is registered for the wallet. It must exist, and has no other effect.',
+    'The id of a merchant that is registered for the wallet. The merchant must exist. The id has no other effect.',
 } as const
 
 /** @throws CofferError `validation` */

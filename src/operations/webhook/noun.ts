@@ -32,7 +32,7 @@ export const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events'
   events: texts,
   ...audit,
   'destination?': {
-    description: 'Why events wait. Absent if the address works, as far as is known.',
+    description: 'Why events wait. Absent if no problem with the address is known.',
     ...object({
       state: {
         ...enumOf('blocked', 'failing'),
@@ -44,7 +44,7 @@ export const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events'
     }),
   },
   'dropped?': {
-    description: 'Events that were removed without an attempt, because too many waited.',
+    description: 'Events that were removed without an attempt, because too many events waited.',
     ...object({ count, last_at: date }),
   },
 })

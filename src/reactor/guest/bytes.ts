@@ -139,7 +139,7 @@ for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(
  */
 function toArgument(value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
-    throw new TypeError('The argument is no bytes')
+    throw new TypeError('The argument must be bytes or text')
   return typeof value === 'object' && value !== null ? view(value) : value
 }
 

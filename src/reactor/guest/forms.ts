@@ -179,7 +179,7 @@ export function parseForm(body: Bytes, contentType: string): FormData {
     return form
   }
   const boundary = /^multipart\/form-data\b.*;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType)
-  if (boundary === null) throw new TypeError('The body is no form')
+  if (boundary === null) throw new TypeError('The body is not a form')
   const bytes = NodeBuffer.concat([NodeBuffer.from('\r\n'), body])
   const mark = NodeBuffer.from(`\r\n--${boundary[1] ?? boundary[2]}`)
   const first = bytes.indexOf(mark)

@@ -57,7 +57,7 @@ function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
  * TypeError for a function
  */
 export function fromNode(value: unknown): Any {
-  if (typeof value === 'function') throw new TypeError('The call gave a function')
+  if (typeof value === 'function') throw new TypeError('The call returned a function')
   if (typeof value !== 'object' || value === null) return value
   if (value instanceof Error) return plainError(value)
   if (value instanceof NodeBuffer) return toBuffer(value)

@@ -246,11 +246,11 @@ export function createRequire(modules: Modules): Require {
     const known = [...Object.keys(builtins), 'process', ...Object.keys(texts), 'node-fetch', ERROR_MODULES[0]]
     const isOfNode = given !== name || builtinModules.includes(name)
     const declare =
-      'declare other packages in runtime.dependencies with the image node22 or node24, and start the server with --dependencies'
+      'To use another package, declare it in runtime.dependencies with the image node22 or node24, and start the server with --dependencies'
     const error = new Error(
       isOfNode
         ? `'${name}' is not available to reactor code`
-        : `Cannot find module '${name}'; there are ${known.join(', ')} and the bundles of --modules; ${declare}`,
+        : `Cannot find module '${name}'. Code can require ${known.join(', ')} and the bundles of --modules. ${declare}`,
     )
     define(error, 'code', 'MODULE_NOT_FOUND')
     return error

@@ -263,7 +263,7 @@ export class ReadableStream {
     return flows.get(this).reader !== undefined
   }
   getReader(options?: { mode?: unknown }): ReadableStreamDefaultReader {
-    if (options?.mode !== undefined) throw new TypeError('A reader of this stream has no mode')
+    if (options?.mode !== undefined) throw new TypeError('A reader of this stream cannot have a mode')
     return new ReadableStreamDefaultReader(this)
   }
   async cancel(reason?: unknown): Promise<void> {

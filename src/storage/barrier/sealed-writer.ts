@@ -102,7 +102,7 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
   async #requireRow(kind: Kind, tenant: number, id: Uint8Array): Promise<Row> {
     const row = await this.rows.get(KINDS[kind], tenant, id)
     if (row !== undefined) return row
-    throw new CofferError('not_found', `There is no such ${kind}.`)
+    throw new CofferError('not_found', `There is no ${kind} with this id.`)
   }
 
   /** Purges an expired record with this id. @throws CofferError `conflict` if the id is in use */

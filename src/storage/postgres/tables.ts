@@ -104,7 +104,7 @@ async function isHeadless(pool: ConnectionPool): Promise<boolean> {
 export function headless(): CofferError {
   return new CofferError(
     'vault_damaged',
-    'This store has rows of a vault but no header (the table coffer_state is empty). Without the header, they cannot be read. ' +
+    'This store has rows of a vault but no header (the table coffer_state is empty). Without the header, these rows cannot be read. ' +
       'Restore the table from a dump of the database, or choose another database or schema (schema=NAME).',
     { toCallers: 'The vault has lost its header.' },
   )

@@ -74,7 +74,10 @@ testVault(
     const stdin = '{"type":"x"}\n'.repeat(25)
     const { code, stdout, stderr } = await home.run('token import --dry-run --results r', { stdin })
     t.match({ code, stdout }, { code: 2, stdout: /"would_be_created":0,.*"refused":25/ })
-    t.match(stderr, 'Rows that would be refused: 25. The first 20 are listed; --results FILE has all.\n')
+    t.match(
+      stderr,
+      'Rows that would be refused: 25. Only the first 20 are listed. To write all results to a file: --results FILE\n',
+    )
     t.match(stderr, /^ {2}line 20: type: /m)
     t.notMatch(stderr, 'line 21')
     t.equal(results(home, 'r').length, 25)
@@ -142,7 +145,7 @@ testVault('an import can be resumed only with the same vault, tenant, options an
     await remote({ COFFER_API_KEY: management }),
     await remote({ COFFER_URL: 'http://127.0.0.1' }),
   ])
-    t.match(refused, { code: 2, stderr: /of another import/ })
+    t.match(refused, { code: 2, stderr: /belongs to another import/ })
   const precious = home.write('precious', 'kept')
   symlinkSync(precious, join(home.place, 'link'))
   t.equal(
@@ -238,7 +241,7 @@ testVault('no row is imported twice if the end of the --resume file is lost', as
       far.home,
       () => far.run(RESUME.slice(2)),
       2,
-      /has 900 results, but 1000 rows are imported, and perhaps the next batch/,
+      /has 900 results, but 1000 rows were imported, and perhaps the next batch too/,
     ],
   ] as const) {
     place.write('rows.ndjson', lines(1500))
@@ -328,7 +331,7 @@ t.test(
         signal.addEventListener('abort', () => reject(new Error('cut')))
         stop.abort()
       })
-    const stderr = /Interrupted after 0 rows, and perhaps a batch more\. Run the same command to continue/
+    const stderr = /Interrupted after 0 rows, and perhaps one more batch\. Run the same command to continue/
     t.match(await run(RESUME.slice(2), {}, { fetch, interrupt: stop.signal }), { code: 130, stderr })
     t.match((await run(RESUME.slice(2))).stdout, /"created":3/)
   },
@@ -408,7 +411,10 @@ t.test(
     t.match(await home.run(pasted), { code: 0, stdout: /"created":1/ })
     t.match(await home.json('token get ada --reveal'), { data: { ssn: '078-05-1120', 'full name': 'Ada' } })
     home.write('data.csv', 'data\na\n')
-    t.match((await home.run('token import data.csv')).stderr, /type: is required; give it with --type token/)
+    t.match(
+      (await home.run('token import data.csv')).stderr,
+      /type: is required; give the type with --type token/,
+    )
     home.write('cut.csv', `type,data\n${'token,1\n'.repeat(2500)}token,"`)
     t.match((await home.run('token import cut.csv')).stderr, /^Stopped after [\d,]+ rows\./m)
   },
@@ -424,6 +430,9 @@ testVault('an import that created nothing does not reserve its --resume file', a
   t.equal(statSync(join(home.place, 'state')).size, 0)
   const right = ['--map', 'pan=data.number', '--type', 'card']
   t.match(await run(...right), { code: 0, stdout: /"created":1/ })
-  t.match(await run('--map', 'pan=data', '--type', 'card_number'), { code: 2, stderr: /of another import/ })
+  t.match(await run('--map', 'pan=data', '--type', 'card_number'), {
+    code: 2,
+    stderr: /belongs to another import/,
+  })
   t.match(await run(...right), { code: 0, stdout: /"resumed_after":1,"created":0/ })
 })

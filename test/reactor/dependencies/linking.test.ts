@@ -91,7 +91,7 @@ t.test(
       t.strictSame(await run(vault, expression, all), { is: expected }, expression)
     t.match(await run(vault, "require('inner')", { plain: '1.0.0' }), {
       status: 502,
-      body: { errors: { error: [/Cannot find module 'inner'; .*runtime\.dependencies.*--dependencies/] } },
+      body: { errors: { error: [/Cannot find module 'inner'\. .*runtime\.dependencies.*--dependencies/] } },
     })
   },
 )

@@ -20,13 +20,13 @@ import { readPackedCases } from './read-cases.js'
 import { describeRun, planCases, type Report } from './report.js'
 
 const STOPPING =
-  'Stopping: deleting the records of this run… After another Ctrl-C, the run ends at once, and records remain.'
+  'Stopping: deleting the records of this run… Press Ctrl-C again to end the run at once. The records then remain.'
 const DEFAULT_TIMEOUT_MS = 30_000
 
 export const conform: TerminalCommand['run'] = async (context, _, options) => {
   const plan = planCases(readPackedCases(), typeof options.only === 'string' ? options.only : undefined)
   if (plan.cases.length + plan.leftOut.length === 0)
-    throw usage(`There are no cases "${options.only}". Take the name of a file of fixtures/operations.`)
+    throw usage(`There are no cases "${options.only}". Give the name of a file in fixtures/operations.`)
   if (options.dryRun === true) {
     const { leftOut } = plan
     const cases = plan.cases.map(({ title }) => ({ case: title, state: 'runs' }))

@@ -40,11 +40,12 @@ const MAX_MESSAGE = 10 * 1024 * 1024
 const NO_SUCH = -32602
 const CREATE_ONE = 'Create one: coffer app create --agent NAME'
 const NO_KEY = `coffer mcp acts as an application, never as the owner: it needs COFFER_API_KEY or a profile with a key. ${CREATE_ONE}`
-const REVEALS = `A rule of this application reveals data. ${CREATE_ONE}. Or accept it with --allow-reveal.`
+const REVEALS = `A rule of this application reveals data. ${CREATE_ONE}. Or allow this rule with --allow-reveal.`
 const INSTRUCTIONS =
-  'A vault of sensitive values. You store, find, link and use them by the ids of their tokens. To use a value, write {{ token id }} ' +
-  'in a proxy_call or reactor_react, for a property {{ token id | json: "$.number" }}; look at it with dry_run first. Answers are ' +
-  'masked, and what comes back from a call is without the values: do not try to get them.'
+  'This server is a vault of sensitive values. You store, find, link and use the values by the ids of their tokens. To use a value, ' +
+  'write {{ token id }} in the arguments of proxy_call or reactor_react. To use one property of a value, write ' +
+  '{{ token id | json: "$.number" }}. Before a proxy_call, look at the request with dry_run. Answers are masked, and answers of calls ' +
+  'do not contain the values: do not try to get the values.'
 
 /**
  * @throws CofferError `usage`, `unauthenticated` without an API key, `forbidden` if the key may see data in plaintext
@@ -53,9 +54,11 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   const { terminal, input, signal, config } = context
   const { apiKey: key, apiKeyStdin, noReveal } = config
   if (options.allowReveal === true && noReveal)
-    throw usage('No-reveal mode and --allow-reveal exclude each other.')
+    throw usage('No-reveal mode and --allow-reveal cannot be combined.')
   if (apiKeyStdin)
-    throw usage('Standard input has the messages of the agent. Set COFFER_API_KEY, or use a profile.')
+    throw usage(
+      'The agent sends its messages on standard input, so the key cannot be read there. Set COFFER_API_KEY, or use a profile.',
+    )
   if (key === undefined) throw new CofferError('unauthenticated', NO_KEY)
   if (isTerminal(terminal.stdin))
     await printNotice(terminal, 'Waiting for a client of MCP on standard input: see docs/agents.md.')
@@ -225,7 +228,7 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
     const call = JSON.stringify([name, input])
     if (mcpReq.inputResponses !== undefined && asked.delete(call)) {
       if (acceptedContent(mcpReq.inputResponses, 'confirm')?.allow === true) return undefined
-      throw new CofferError('interrupted', 'The person did not allow this call. Do not repeat it.')
+      throw new CofferError('interrupted', 'The person did not allow this call. Do not repeat the call.')
     }
     // The dry run returns the destination of the call, or fails as the call would.
     const shown = isRelay ? await ask(name, { ...input, dry_run: true }) : input

@@ -23,7 +23,7 @@ export function hintFor({ outcome }: ReactorRun, place: CodePlace): string | und
   if (place.direction === undefined ? !isSilent : !isRefused) return undefined
   const what =
     place.direction === undefined
-      ? 'The function returned nothing that the caller gets.'
+      ? 'The function returned nothing that the caller receives.'
       : 'The function returned nothing that a transform may return.'
   return `${what} ${adviceFor(place)}`
 }

@@ -45,8 +45,8 @@ export async function openDemoVault(context: CommandContext) {
   if (!areSamples(samples))
     throw new CofferError(
       'vault_damaged',
-      `${join(directory, SAMPLES)} is missing or damaged. The vault beside it is kept: use it with --vault ` +
-        `${quoteWord(directory)}. For a new demo vault, move it away first: mv ${quoteWord(directory)} ${quoteWord(`${directory}.old`)}`,
+      `${join(directory, SAMPLES)} is missing or damaged. The vault in the same directory was not changed: use it with --vault ` +
+        `${quoteWord(directory)}. For a new demo vault, first move this directory away: mv ${quoteWord(directory)} ${quoteWord(`${directory}.old`)}`,
     )
   const app = await openVault(place, async () => ({ kind: 'key-file', text: await read(KEY_FILE) }))
   // The clock of an earlier start may have been moved. Each start begins with the real time.

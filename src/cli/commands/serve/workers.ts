@@ -32,7 +32,9 @@ type Typed = CommandContext['typed']
  */
 export function requireShared(context: CommandContext, { vault, rate, hasControls }: ServeOptions): void {
   if (vault !== 'found' || !isStore(findVaultDirectory(context)))
-    throw usage('--workers needs a vault in PostgreSQL (--store). One process opens a vault in a directory.')
+    throw usage(
+      '--workers needs a vault in PostgreSQL (--store). Only one process can open a vault in a directory.',
+    )
   const apart =
     rate !== undefined
       ? '--rate-limit'

@@ -12,7 +12,7 @@ const TITLE = 'Browser data'
 
 /** The page that web-threeds shows in a frame. This page opens the page of the bank in a frame of its own. */
 export function answerMethodFrame(): HttpResponse {
-  const body = renderBank(TITLE, '<p>The test bank finds out about the browser.</p>')
+  const body = renderBank(TITLE, '<p>The test bank collects data about the browser.</p>')
   return answerBankHtml({ title: TITLE, body, script: METHOD_FRAME, hasFrames: true })
 }
 

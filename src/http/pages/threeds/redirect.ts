@@ -109,7 +109,7 @@ ${renderForm(base + redirectPath(id, 'finish'), {})}`
 
 function answerEnd(session: RedirectSession): HttpResponse {
   const title = hasSucceeded(session) ? 'Authentication successful' : 'Authentication failed'
-  const body = `<p role="status">You go back to the shop.</p>${renderData('end', { url: callbackOf(session) })}`
+  const body = `<p role="status">You return to the shop.</p>${renderData('end', { url: callbackOf(session) })}`
   return answerStage(title, body, REDIRECT_END)
 }
 
