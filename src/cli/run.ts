@@ -213,8 +213,8 @@ async function findWayToReveal(task: Task, token: Readonly<Record<string, unknow
   const isRead = definition.log?.operation === 'read'
   const get = `coffer token get ${quoteWord(String(token.id))}`
   if (key !== undefined) {
-    // The rules of an application decide what the application sees, so it needs no `--reveal`. Only answers to writes
-    // are always masked.
+    // The rules of an application decide what the application sees, so a command with its key needs no `--reveal`. Only
+    // answers to writes are always masked.
     const isMasked = isRead ? undefined : await findMasked(task)
     return isMasked?.(token as unknown as TokenView) === false ? `Show it with: ${get}` : ''
   }

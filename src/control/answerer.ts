@@ -92,7 +92,7 @@ export function createVaultService(
     [...controlPlane, ...page, chooseFork(prefix), watch(dashboard), ...recorded],
     answerVault,
   )
-  // A request of the code of a run does not wait for a reset. A reset waits for the call that started the run, and
+  // A request that reactor code sends during its run does not wait for a reset. A reset waits for the call that started the run, and
   // this call waits for its code. If the code also waited for the reset, neither the reset nor the call would end.
   const answerOwn = inOrder(
     [watch(dashboard), recordRequest(prefix, registry), applyFaults(refusal)],

@@ -395,7 +395,7 @@ export class TestClock {
   /** ms since the epoch. */
   readonly now: Clock = () => this.#held ?? this.end()
 
-  /** The time at which the clock stops if it is moved in steps, ms since the epoch, or else its time. */
+  /** The end of a jump while the clock moves in steps, or else the time of the clock, ms since the epoch. */
   readonly end: Clock = () => this.#frozen ?? this.#real() + this.#offset
 
   get state(): ClockState {

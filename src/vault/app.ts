@@ -117,7 +117,7 @@ interface AppParts {
   base?: App | undefined
   /** Returns how far the clock of card codes is behind the wall clock, ms. Default: 0. */
   codeLag?(): number
-  /** Returns the time at which the clock stops if it is moved in steps. */
+  /** Returns the end of a jump while the clock moves in steps, or else the time of the clock. */
   clockEnd?: Clock | undefined
 }
 

@@ -25,7 +25,7 @@ export interface VaultLocation {
   timeoutMs?: number
   files?: Files
   clock?: Clock
-  /** Returns the time at which the clock stops if it is moved in steps. */
+  /** Returns the end of a jump while the clock moves in steps, or else the time of the clock. */
   clockEnd?: Clock
   random?: RandomSource
 }

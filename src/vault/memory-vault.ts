@@ -18,7 +18,7 @@ export interface MemoryState extends EngineState {
 type Parts = Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine' | 'codeLag'> & {
   engine: MemoryEngine
   clock: Clock
-  /** Returns the time at which the clock stops if it is moved in steps. */
+  /** Returns the end of a jump while the clock moves in steps, or else the time of the clock. */
   clockEnd: Clock | undefined
 }
 

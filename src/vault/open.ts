@@ -60,7 +60,7 @@ export async function createVault(location: VaultLocation, tenantName: string, o
 export interface EphemeralOptions {
   tenantName: string
   clock?: Clock
-  /** Returns the time at which the clock stops if it is moved in steps. */
+  /** Returns the end of a jump while the clock moves in steps, or else the time of the clock. */
   clockEnd?: Clock
   role?: Effects['role']
 }

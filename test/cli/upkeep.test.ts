@@ -63,30 +63,33 @@ t.test(
   },
 )
 
-t.test('a deletion and vault compact remove container sets that no token has', async (t) => {
-  const bench = await createBench(t)
-  await fill(bench)
-  const keys = join(bench.place, 'config', 'coffer', 'keys')
-  const text = readFileSync(join(keys, readdirSync(keys)[0]!), 'utf8')
-  const withVault = async <T>(work: (app: App) => Promise<T>) => {
-    const opening = { directory: bench.vault, pid: process.pid, notice: () => {} }
-    const app = await openVault(opening, async () => ({ kind: 'key-file', text }))
-    return work(app).finally(() => app.close())
-  }
-  const sets = () =>
-    withVault(async ({ store }) => {
-      const found = await store.read((reader) => reader.find('containers', 1, { page: 1, size: 9 }))
-      return found.records.map(({ id }) => id).sort()
-    })
-  for (const id of ['token-1', 'token-3']) await bench.ask(['token', 'delete', id, '--yes'])
-  t.strictSame(await sets(), ['["/c0/"]'], 'unused sets are removed at the end of the command')
-  const left = { id: '["/gone/"]', containers: ['/gone/'] }
-  await withVault(({ store }) => store.write((writer) => writer.insert('containers', 1, left)))
-  await bench.ask('token list')
-  t.strictSame(await sets(), ['["/c0/"]', '["/gone/"]'], 'other commands do not look for unused sets')
-  await bench.ask('vault compact')
-  t.strictSame(await sets(), ['["/c0/"]'])
-})
+t.test(
+  'container sets that no token has are removed by a deletion and by `coffer vault compact`',
+  async (t) => {
+    const bench = await createBench(t)
+    await fill(bench)
+    const keys = join(bench.place, 'config', 'coffer', 'keys')
+    const text = readFileSync(join(keys, readdirSync(keys)[0]!), 'utf8')
+    const withVault = async <T>(work: (app: App) => Promise<T>) => {
+      const opening = { directory: bench.vault, pid: process.pid, notice: () => {} }
+      const app = await openVault(opening, async () => ({ kind: 'key-file', text }))
+      return work(app).finally(() => app.close())
+    }
+    const sets = () =>
+      withVault(async ({ store }) => {
+        const found = await store.read((reader) => reader.find('containers', 1, { page: 1, size: 9 }))
+        return found.records.map(({ id }) => id).sort()
+      })
+    for (const id of ['token-1', 'token-3']) await bench.ask(['token', 'delete', id, '--yes'])
+    t.strictSame(await sets(), ['["/c0/"]'], 'unused sets are removed at the end of the command')
+    const left = { id: '["/gone/"]', containers: ['/gone/'] }
+    await withVault(({ store }) => store.write((writer) => writer.insert('containers', 1, left)))
+    await bench.ask('token list')
+    t.strictSame(await sets(), ['["/c0/"]', '["/gone/"]'], 'other commands do not look for unused sets')
+    await bench.ask('vault compact')
+    t.strictSame(await sets(), ['["/c0/"]'])
+  },
+)
 
 t.test(
   'a restored backup is an equal vault, which opens with the same key file as the original',

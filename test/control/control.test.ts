@@ -492,7 +492,7 @@ t.test('requests for areas that are not emulated are counted, without the ids in
   t.same(await control.notEmulated(), [])
 })
 
-t.test('state and clock cannot be set in a vault on disk or by a caller with a key', async (t) => {
+t.test('state and clock cannot be set if the vault is on disk, or if the caller uses a key', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
   const operations = ['control reset', 'control clock get', 'control request list', 'control page'] as const

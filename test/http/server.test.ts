@@ -164,7 +164,7 @@ t.test('a server that stops answers a request that was already sent', async (t) 
   t.same(kept, ['200 keep-alive', '200 close'])
 })
 
-t.test('a server that stops waits only a limited time for open requests', async (t) => {
+t.test('while it stops, a server waits only a limited time for open requests', async (t) => {
   const slow = createSlow()
   const server = await serve(slow.answerer, { limits: { ...SERVER_LIMITS, stopMs: 150 } })
   const cut = sendRaw(server.port, requestText('GET /a'))

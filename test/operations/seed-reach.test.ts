@@ -1,6 +1,6 @@
 /**
- * Tests of seeds that contain every kind of record. The items of a seed can be responses of the API, and can choose
- * ids. The export of a tenant can be applied and exported again.
+ * Tests of seeds that contain every kind of record. An item of a seed can be a copied response of the API, and can set
+ * its own id. The export of a tenant can be applied and exported again.
  */
 import t, { type Test } from 'tap'
 import { openTestVault, type Seed } from '../../src/index.js'

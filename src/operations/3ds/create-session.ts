@@ -42,7 +42,8 @@ export const createSession = change({
   summary: 'Create a session of 3-D Secure for a card.',
   details:
     'The number of the card decides what happens: coffer help test-cards. Any other card is refused, unless the\n' +
-    'setting threeds.other_cards is frictionless. The session expires with its token, or after an hour.',
+    'setting threeds.other_cards is frictionless. The session expires when its token expires. If the token does not\n' +
+    'expire, the session expires after an hour.',
   access: requires('3ds:session:create'),
   route: 'POST /3ds/sessions',
   http: { status: 201, mayFailOutside: true },

@@ -38,7 +38,7 @@ export interface SharedState {
   opened: number
   /** Returns how far {@link StoreReader.codeTime} is behind the wall clock, ms. */
   codeLag(): number
-  /** Returns the time at which the clock stops if it is moved in steps, ms since the epoch, or else its time. */
+  /** Returns the end of a jump while the clock moves in steps, or else the time of the clock, ms since the epoch. */
   clockEnd(): number
 }
 

@@ -186,8 +186,8 @@ export class Manifest {
     if (present !== undefined && !flushed.changes(KEY_ROWS)) return present
     const rows = unlessDamaged(() => nextKeyRows(present, flushed, older))
     if (present && rows === undefined) eraseHidden(present, flushed)
-    // If the present copy is unreadable, its old versions cannot be overwritten. The new copy replaces the unreadable copy
-    // anyway.
+    // If the present copy is unreadable, it is not possible to overwrite its old versions. The new copy replaces the
+    // unreadable copy anyway.
     else if (present) unlessDamaged(() => eraseHidden(present, flushed))
     return rows === undefined ? present : writeKeyCopies(this.context, rows)
   }

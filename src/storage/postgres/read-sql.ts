@@ -88,8 +88,8 @@ export function findExpiredStatement(limit: number, until: number): Statement {
 }
 
 /**
- * Returns keys of which every match has at least one. Returns an empty list if the condition requires no key, or if the
- * query has no page.
+ * Returns a list of keys. Every match has at least one of them. The list is empty if the condition requires no key, or if
+ * the query has no page.
  */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []

@@ -21,7 +21,7 @@ export class WriteSet {
     this.#unsent.set(nameOf({ kind: PENDING, tenant, id }), changePending(pending, isChained))
   }
 
-  /** Records that every row of these kinds may have changed. */
+  /** Notes that every row of these kinds may have changed. */
   addKinds(kinds: Iterable<number>): void {
     for (const kind of kinds) this.#kinds.add(kind)
   }
