@@ -16,7 +16,7 @@ export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, '
   place?: string
   /** The host name in URLs; default `localhost`. */
   hostName?: string
-  /** Host names that mean this server in the code of reactors, with https. */
+  /** Host names that mean this server in the code of reactors, in addresses such as `https://NAME`. */
   ownHosts?: readonly string[] | undefined
   prepare?(): Promise<void>
 }

@@ -142,7 +142,7 @@ t.test(
 )
 
 t.test(
-  'seed diff compares a seed with a vault, whatever the order of the records, and without the ids',
+  'seed diff compares a seed with a vault, and ignores the ids and the order of the records',
   async (t) => {
     const { run, cwd, env } = workplaceFor(t)
     const own = { env: { ...env, COFFER_API_KEY: '' } }

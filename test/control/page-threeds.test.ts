@@ -97,7 +97,7 @@ t.test('the dashboard shows each step of a challenge in a browser, and who cause
 })
 
 t.test(
-  'the dashboard shows whether the clock or a setting ended a challenge, and shows no callback address',
+  'the dashboard shows what ended a challenge, the clock or a setting, and shows no callback address',
   async (t) => {
     const { server, backend, read, show } = await open(t)
     const late = await backend.challenged()

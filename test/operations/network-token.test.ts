@@ -57,36 +57,39 @@ t.test('no record of a network token and no log record contains the number of th
   t.notOk(log.includes(number) || log.includes(CARD.number))
 })
 
-t.test('each token of the card shows the network token, until its number changes', async (t) => {
-  const { ask, create } = await open(t)
-  const store = async (more: object = {}) =>
-    (await ask('token create', { type: 'card', data: CARD, ...more })).id
-  const idsOf = async (id: string) => (await ask('token get', { id }))._extras?.network_token_ids
-  const [first, second] = [
-    await store({ search_indexes: ['{{ data.number | last4 }}'], expires_at: '2031-01-01T00:00:00Z' }),
-    await store(),
-  ]
-  const before = await ask('token get', { id: first })
-  const made = await create({ token_id: first })
-  t.match(await create({ token_id: second }), {
-    id: made.id,
-    token_id: first,
-    _extras: { deduplicated: true },
-  })
-  t.strictSame(await idsOf(first), [made.id])
-  t.strictSame(await idsOf(second), [made.id])
-  t.strictSame(
-    { ...(await ask('token get', { id: first })), _extras: undefined },
-    { ...before, _extras: undefined },
-  )
-  t.equal((await ask('token search', { query: 'data:1111' })).data[0]?.id, first, 'the search indexes stay')
-  await ask('token update', { id: first, metadata: { a: 'b' } })
-  t.strictSame(await idsOf(first), [made.id], 'a change of other attributes')
-  await ask('token update', { id: first, data: { number: '4242424242424242' } })
-  t.equal(await idsOf(first), undefined)
-  await ask('network-token delete', { id: made.id })
-  t.equal(await idsOf(second), undefined)
-})
+t.test(
+  'a token shows the network token of its card, until the card number in the token changes',
+  async (t) => {
+    const { ask, create } = await open(t)
+    const store = async (more: object = {}) =>
+      (await ask('token create', { type: 'card', data: CARD, ...more })).id
+    const idsOf = async (id: string) => (await ask('token get', { id }))._extras?.network_token_ids
+    const [first, second] = [
+      await store({ search_indexes: ['{{ data.number | last4 }}'], expires_at: '2031-01-01T00:00:00Z' }),
+      await store(),
+    ]
+    const before = await ask('token get', { id: first })
+    const made = await create({ token_id: first })
+    t.match(await create({ token_id: second }), {
+      id: made.id,
+      token_id: first,
+      _extras: { deduplicated: true },
+    })
+    t.strictSame(await idsOf(first), [made.id])
+    t.strictSame(await idsOf(second), [made.id])
+    t.strictSame(
+      { ...(await ask('token get', { id: first })), _extras: undefined },
+      { ...before, _extras: undefined },
+    )
+    t.equal((await ask('token search', { query: 'data:1111' })).data[0]?.id, first, 'the search indexes stay')
+    await ask('token update', { id: first, metadata: { a: 'b' } })
+    t.strictSame(await idsOf(first), [made.id], 'a change of other attributes')
+    await ask('token update', { id: first, data: { number: '4242424242424242' } })
+    t.equal(await idsOf(first), undefined)
+    await ask('network-token delete', { id: made.id })
+    t.equal(await idsOf(second), undefined)
+  },
+)
 
 t.test('a code that is deleted later leaves the network token of its token', async (t) => {
   const { ask, create, clock, app } = await open(t)

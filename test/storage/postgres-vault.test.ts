@@ -518,7 +518,8 @@ t.test('a server keeps working while its key slot exists, and stops if the slot 
   t.equal(await tokens(one), 'unavailable', 'another history of the vault')
   await set(header, 2)
   t.equal((await tokens(one)).pagination.total_items, 1, 'the server works again without a restart')
-  // The list of notices is cleared, because background work of a server can notice the change before a request does.
+  // The list of notices is cleared before the key slots change, because background work of a server can notice this
+  // change before a request does.
   notices.length = 0
   await changeKeySlots(locate(address), key.choose, { added: next.create, choose: () => [] })
   for (const app of [two, two]) t.equal(await tokens(app), 'unavailable')

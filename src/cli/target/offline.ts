@@ -110,7 +110,7 @@ function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
 
 function describeUncertain(path: string): string {
   return (
-    `The new key file ${path} is written, but perhaps it opens nothing yet. If coffer vault keys list shows no new ` +
+    `The new key file ${path} is written, but it may not open the vault. If coffer vault keys list shows no new ` +
     'slot, remove the file and repeat the command.'
   )
 }

@@ -96,7 +96,7 @@ export function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraf
 }
 
 /**
- * Checks the attributes of a patch without the stored token.
+ * Makes the checks of a patch that do not need the stored token.
  * @throws CofferError `validation` with all errors by path
  */
 export async function checkPatch(patch: Input, { expressions, budget, now }: TokenRules): Promise<void> {

@@ -60,8 +60,8 @@ export async function readForm(
   let taking = Promise.resolve()
   const parts: Dicer.PartStream[] = []
   parser.on('error', () => refuse(malformed()))
-  // The parser emits `finish` when the last part was taken. After `finish`, the parser does not call back for a large
-  // last piece.
+  // The parser emits `finish` when the last part was taken. If the last piece of the body is
+  // large, the parser does not call the callback of `write` for it after `finish`.
   parser.on('finish', () => {
     isFinished = true
     finish()

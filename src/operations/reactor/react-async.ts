@@ -179,7 +179,7 @@ async function start<T>(
 export const getResult = detached({
   name: 'reactor result',
   summary: 'Get the answer of a run of react-async, for 24 hours after it ended.',
-  details: 'A run that has not ended is not found. A run fails if the server stops before its end.',
+  details: 'A run that has not ended is not found. A run fails if the server stops before the run has ended.',
   ...react.invoking,
   route: 'GET /reactors/{id}/results/{request_id}',
   http: { mayAnswer: 'anything' },

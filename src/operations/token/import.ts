@@ -101,7 +101,9 @@ async function importBatch(
   const done = isOwn ? before.first + before.results.length : undefined
   if (before !== undefined && done !== first) throw refuseOrder(first, done)
   if (before === undefined && run !== undefined && first > 0)
-    throw conflict(`This run is older than 30 days. Import the rows after the first ${first} in a new run.`)
+    throw conflict(
+      `This run is older than 30 days. Start a new run that imports only the rows after row ${first}.`,
+    )
   const results = await createRows(context, checked, stops)
   // The sender asks with an empty batch how many rows of the run were imported.
   if (run === undefined || checked.length === 0) return results

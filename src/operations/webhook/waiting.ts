@@ -129,7 +129,7 @@ async function replaceWaiting(
 }
 
 /**
- * Returns the reason why a server may not call the address, as far as this reason is known before the host name is
+ * Returns the reason why a server is not allowed to call the address, if this reason is known before the host name is
  * resolved.
  */
 export function refusalOf(outbound: Outbound, url: string): string | undefined {
