@@ -152,8 +152,8 @@ function isBoundedCost(kdf: Slot['kdf'] | null): boolean {
   const { n, r, p } = kdf
   if (![n, r, p].every((value) => Number.isSafeInteger(value) && value > 0)) return false
   if (n < MIN_N || (n & (n - 1)) !== 0) return false
-  // RFC 7914, section 2: n must be less than 2^(16·r). Within the bounds of this file, n can exceed this limit of the
-  // RFC only if r = 1.
+  // RFC 7914, section 2: n must be less than 2^(16·r). The other checks of this file already enforce this limit, except
+  // for r = 1.
   if (r === 1 && n >= 2 ** 16) return false
   return 128 * n * r <= MAX_MEMORY_BYTES && p <= MAX_P
 }

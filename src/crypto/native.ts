@@ -53,8 +53,8 @@ export const nativePrimitives: Primitives = {
 }
 
 /**
- * draft-irtf-cfrg-xchacha-03, 2.3: The inner key is HChaCha20 of the first 16 bytes of the nonce. The inner
- * nonce is 4 zeros and the last 8 bytes of the nonce.
+ * draft-irtf-cfrg-xchacha-03, 2.3: The inner key is HChaCha20 of the first 16 bytes of the nonce. The inner nonce
+ * consists of 4 zero bytes and the last 8 bytes of the nonce.
  */
 function deriveInner(nonce: Uint8Array, key: Uint8Array): { key: Uint8Array; nonce: Uint8Array } {
   const inner = new Uint8Array(12)

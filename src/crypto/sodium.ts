@@ -23,12 +23,12 @@ interface Sodium {
 }
 
 /**
- * For larger messages, the cipher of Node is faster than libsodium: a call of this cipher costs more, but each byte
- * costs only a quarter.
+ * For larger messages, the cipher of Node is faster than libsodium: a call of this cipher takes longer, but each byte
+ * takes only a quarter of the time that libsodium needs.
  */
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
-/** For larger messages, Node's SHA-256 is faster, even if the time for collecting its garbage is included. */
+/** For larger messages, Node's SHA-256 is faster, even if the garbage collection that it causes is counted. */
 const LARGEST_EXPANDED = 1024
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64
@@ -58,8 +58,8 @@ export async function loadSodium(): Promise<Primitives> {
   const stateAt = messageAt + LARGEST_SEALED + TAG_BYTES
   const stateBytes = sodium._crypto_kdf_hkdf_sha256_statebytes()
   /**
-   * Computes and caches the state of HMAC after the key. For a short message, the cached state saves half of
-   * the work.
+   * Computes the state that HMAC has after reading the key, and caches this state. For a short message, this saves half
+   * of the work.
    */
   const begin = (heap: Uint8Array, key: Uint8Array) => {
     heap.set(key, keyAt)
@@ -110,7 +110,7 @@ export async function loadSodium(): Promise<Primitives> {
       heap.fill(0, stateAt, stateAt + stateBytes)
       heap.fill(0, messageAt, messageAt + message.length)
       // The result is not taken from Node's buffer pool, because a cached digest would keep the whole pool in memory.
-      // The result is a Buffer nevertheless, because a view of any other array costs 0.3 µs.
+      // The result is a Buffer nevertheless, because making a Buffer from any other array takes 0.3 µs.
       const result = copyOut(heap, digestAt, digestAt + length, Buffer.allocUnsafeSlow)
       heap.fill(0, digestAt, digestAt + LARGEST_DIGEST)
       return result

@@ -1,6 +1,6 @@
 /**
- * Sends the answers of runs to the `callback_url` of their calls, unsigned. Callbacks use the sender of webhooks, and the same
- * pauses between attempts.
+ * Sends the answer of a run, unsigned, to the `callback_url` of the call that started the run. Callbacks are sent like
+ * events of webhooks, with the same pauses between attempts.
  */
 import { formatDate } from '../domain/dates.js'
 import { laneOfCallback } from '../domain/reactor/callback.js'

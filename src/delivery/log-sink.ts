@@ -31,7 +31,7 @@ export interface SinkSender {
 export interface LogSinkOptions {
   store: Store
   sender: SinkSender
-  /** Tells the operator when the sink stops and starts to receive records. */
+  /** Tells the operator when the sink stops receiving records, and when it receives records again. */
   notice(text: string): void
   /** Resolves after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<unknown>

@@ -10,7 +10,7 @@ import type { Delivery, Mailer, Message } from './smtp.js'
 
 const FIRST_DELAY_MS = 30_000
 const LONGEST_DELAY_MS = 3_600_000
-/** A mail without a link is retried for as long as a link is valid. */
+/** A mail that contains no link is retried for this time, which is also the time for which a link is valid. */
 const TRIED_MS = 72 * 60 * 60 * 1000
 
 /** Requires: there is a mail to send, because this function loads the SMTP library. */
@@ -71,8 +71,8 @@ function leave(mail: MailRecord): MailRecord | undefined {
 }
 
 /**
- * Returns the record after another attempt, or undefined if the attempt does not change it. If the record is
- * no longer waiting, only a successful attempt changes it.
+ * Returns the mail record after another attempt, or undefined if the attempt does not change the record. A record that
+ * is no longer waiting is changed only by a successful attempt.
  */
 function afterAttempt(mail: MailRecord, delivery: Delivery, server: string, now: number) {
   const attempts = mail.attempts + 1

@@ -27,8 +27,8 @@ export class NetworkTokenChannel implements Channel<Kind> {
     const { tellChange } = await import('../operations/network-token/states.js')
     const createUuid = this.#createUuid
     return {
-      // The record can have changed since the queue found it. Therefore the unit of work that stores the record checks
-      // it again.
+      // The record can have changed since the queue found the record. Therefore the state is checked again here, in the
+      // unit of work that stores the record.
       change: async (found: RecordOf[Kind], store, enqueue) => {
         const tenant = await store.get('tenant', 0, String(number))
         if (tenant === undefined || found.state !== 'waiting') return undefined

@@ -66,7 +66,10 @@ export interface Taken<K extends Kind> {
 export interface Channel<K extends Kind> {
   readonly kind: K
   readonly atOnce: number
-  /** Whether records of this kind do work of the vault itself. If the clock jumps, this work is done in the order of its times. */
+  /**
+   * Whether these records stand for work of the vault itself. If the clock jumps, this work is done in the order of the
+   * due times.
+   */
   readonly isOrdered?: boolean
   /** The lease of a record, ms. The lease is longer than any attempt. */
   readonly leaseMs: number
@@ -169,7 +172,10 @@ export class DeliveryQueue implements DeliveryPort {
   #listener: Listener | undefined
   #faults: unknown[] = []
   #isClosed = false
-  /** The last search for due records: it has found all records due by `until`, in this generation of the data. */
+  /**
+   * The last search for due records. This search has found all records that are due by `until`, in this generation of
+   * the data.
+   */
   #seen: { until: number; generation: number } | undefined
 
   /**
@@ -191,7 +197,7 @@ export class DeliveryQueue implements DeliveryPort {
     if (this.#listener !== undefined) this.#add(waiting)
     else {
       // The event of a read operation may not be synced to the disk yet, and a search does not find unsynced records.
-      // Therefore the queue does not search for the batch with this event, but adds the batch by the id of the batch.
+      // Therefore the queue adds the batch with this event by the id of the batch, and does not rely on the search.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }
@@ -230,8 +236,8 @@ export class DeliveryQueue implements DeliveryPort {
     const until = now + RESUMED_MS
     const seen = this.#seen?.generation === generation ? this.#seen.until : undefined
     const isKnown = seen !== undefined && seen <= until && until - seen <= LONGEST_SPAN_MS
-    // Begins the search before `seen`, because another server may have written records with an earlier due
-    // date since the last search.
+    // The searched period begins before `seen`. Since the last search, another server may have written records that
+    // were due before `seen`.
     const where = isKnown ? dueWithin(seen - RESUMED_MS - MINUTE_MS, until) : WAITING
     for await (const tenant of eachRecord(this.#store, 'tenant', 0)) {
       await this.#findAll(tenant, where)
@@ -262,7 +268,7 @@ export class DeliveryQueue implements DeliveryPort {
     return sorted.map(([at, records]) => ({ at, records }))
   }
 
-  /** Attempts these records if they are due, and the deliveries that follow from the attempts. */
+  /** Attempts the records that are due, and then the deliveries that these attempts have enqueued. */
   async attempt(records: readonly WaitingRecord[]): Promise<void> {
     this.#add(records)
     await this.settle()
@@ -284,8 +290,8 @@ export class DeliveryQueue implements DeliveryPort {
   }
 
   /**
-   * Finishes attempts in progress. A command first attempts everything that was enqueued. In a server, waiting records stay in
-   * the store until its next start.
+   * Finishes attempts in progress. A command first attempts everything that was enqueued. A server leaves waiting
+   * records in the store until its next start.
    */
   async close(): Promise<void> {
     const finish = () => this.settle().catch(() => undefined)
@@ -346,7 +352,7 @@ export class DeliveryQueue implements DeliveryPort {
   #bound(state: LaneState): void {
     const { batches } = state.channel
     if (batches === undefined) return
-    // Resets the number now, so that `bound` is not called again while it is running.
+    // Resets the number before the work starts, so that `bound` is not called a second time during its first call.
     state.spare = batches.boundAfter
     const work = async () => {
       const { next, notice } = await batches.bound(state.lane)

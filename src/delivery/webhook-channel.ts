@@ -31,8 +31,7 @@ import type { BatchChannel, Channel, Outcome, Taken } from './queue.js'
 /** A webhook is failing after this many failed attempts in a row. */
 const FAILING_AFTER = 100
 /**
- * While a webhook is failing, the pause between two events, ms. The queue requests an event of a failing webhook
- * every 30 s.
+ * The pause between two events of a failing webhook, ms. The queue requests an event of a failing webhook every 30 s.
  */
 const FAILING_PAUSE_MS = 20_000
 /** After at least this many new events of a webhook, its waiting events are counted again. */
@@ -153,7 +152,7 @@ export class WebhookChannel implements Channel<'delivery'> {
           id: hook.id,
           trace_id,
         })
-        // The enqueued lane makes the queue drop the events that wait for the disabled webhook.
+        // The lane is enqueued so that the queue drops the events that wait for the disabled webhook.
         enqueue([...mail, { kind: 'delivery', tenant: hook.tenant, lane: hook.id }])
         return { ...attempted, state: 'failed' }
       },

@@ -160,7 +160,7 @@ export interface Session
    */
   present<T>(item: T): T
   /**
-   * Like `inUnit`, but does not check the caller's current rights, because it only records what has already
+   * Like `inUnit`, but does not check the caller's current rights, because `work` only records what has already
    * happened. Requires: `work` returns no data to the caller and makes no decision from the caller's rights.
    */
   record<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>

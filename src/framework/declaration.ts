@@ -137,7 +137,7 @@ export interface CheckTools {
    * See `compile` of `Effects`. Absent if this process only checks the input and does not run the operation.
    */
   compile?(code: string): Promise<readonly CodeFault[]>
-  /** The result of building code, if the control plane has set one. */
+  /** The result that a build of code must have, if the control plane has chosen a result. */
   readonly provision?: Build | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Writes the log records of a unit of work. In the unit of work that writes the log records, this file also stores the
- * events for webhooks that subscribe to these events.
+ * Writes the log records of a unit of work. In the same unit, this file also stores the events to which webhooks
+ * subscribe.
  */
 import type { Awaitable } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'

@@ -153,8 +153,8 @@ async function checkSubjects(
 }
 
 /**
- * The access to a token that the operation's permissions and token:read grant. Undefined if the record is not
- * a token.
+ * The access that the caller has to a token by the operation's permissions and by token:read. Undefined if the record
+ * is not a token.
  */
 function grantsOn(caller: Caller, { access }: AnyOperation, record: RecordOf[Kind]) {
   if (!('containers' in record)) return undefined

@@ -6,7 +6,10 @@ import type { TokenRecord } from '../domain/records/records.js'
 import { endsCode, withoutCode } from '../domain/token/card-code.js'
 import type { StoreReader } from '../storage/store.js'
 
-/** The cards in an answer whose codes the vault will delete. Requires: `answer` is JSON. */
+/**
+ * Returns those cards in an answer that have a verification code which the vault will delete. Requires: `answer` is
+ * JSON.
+ */
 export async function findCards(store: StoreReader, tenant: number, answer: unknown): Promise<TokenRecord[]> {
   const cards: TokenRecord[] = []
   for (const id of new Set(listCardIds(answer))) {

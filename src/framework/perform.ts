@@ -45,7 +45,7 @@ export interface PerformOptions {
    * code.
    */
   outer?: SubjectCollector | undefined
-  /** The result of building code, if the control plane has set one. */
+  /** The result that a build of code must have, if the control plane has chosen a result. */
   provision?: CheckTools['provision']
 }
 
@@ -75,8 +75,8 @@ export function perform(
     provision,
   }: PerformOptions = {},
 ): Promise<Outcome> {
-  // The members are passed by name and not with a spread. V8 uses a slow form for an object that was made with a
-  // spread, which costs microseconds.
+  // The members are passed by name and not with a spread. V8 stores an object that was made with a spread in a slow
+  // form, and this form costs microseconds.
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
     run(

@@ -44,8 +44,8 @@ interface Annotations {
   inNoReveal?(value: unknown): unknown
   short?: string
   /**
-   * The noun of the thing that the property identifies. Instead of the id, the command also accepts the name
-   * of the thing, or the first characters of the id, if only one thing matches.
+   * The noun of the thing that the property identifies. Instead of the id, the command accepts the name of the thing or
+   * the first characters of the id. This text must match only one thing.
    */
   refersTo?: string
   /** Values that completion and questions offer. Other values are valid too. */
@@ -76,8 +76,8 @@ export interface CliAnnotations {
   isAsked?: true
   meanings?: Readonly<Record<string, string>>
   /**
-   * Maps the name of another property of the input to some of its values. If the other property has one of these
-   * values, the command line reads the flag as text, even if the text looks like JSON.
+   * If another property of the input has one of the listed values, the command line reads the flag as text, even if the
+   * text looks like JSON. Key: the name of the other property.
    */
   textWhere?: Readonly<Record<string, readonly string[]>>
   /**

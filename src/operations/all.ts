@@ -75,8 +75,8 @@ type Choose<P, N> = { [K in keyof P as K extends N ? K : never]: Infer<P[K]> }
 type Unless<S> = S extends { requiredUnless: readonly (infer Other extends string)[] } ? Other : never
 type Needed<P> = { [N in keyof P]: [Unless<P[N]>] extends [never] ? never : N }[keyof P]
 /**
- * Names properties that stay required although the property `Other` is given, because the `requiredUnless` of
- * these properties does not name `Other`.
+ * The names of the properties that are required even if the property `Other` is given, because their `requiredUnless`
+ * does not contain `Other`.
  */
 type Beside<P, Other> = { [N in Needed<P>]: Other extends Unless<P[N]> ? never : N }[Needed<P>]
 /**

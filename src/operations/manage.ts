@@ -89,8 +89,8 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
     require: (context: Context, id: string) => find(context, id) as Promise<RecordOf[K]>,
 
     /**
-     * Returns a page of the records with these ids, this name and this condition, in `tenants`. The default
-     * of `tenants` is the caller's tenant.
+     * Returns a page of the records in `tenants` that have one of these ids, match this name, and meet this condition.
+     * The default of `tenants` is the caller's tenant.
      */
     list: (
       session: Session,

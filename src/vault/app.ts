@@ -117,7 +117,9 @@ interface AppParts {
   base?: App | undefined
   /** Returns how far the clock of card codes is behind the wall clock, ms. Default: 0. */
   codeLag?(): number
-  /** Returns the end of a jump while the clock moves in steps, or else the time of the clock. */
+  /**
+   * Returns the time of the clock. While a jump of the clock is done in steps, returns the time at the end of the jump.
+   */
   clockEnd?: Clock | undefined
 }
 
@@ -212,9 +214,9 @@ export function createApp(parts: AppParts): App {
       const began = Date.now()
       const isOver = () => Math.abs(Date.now() - began) > ms
       const swept = await sweepExpired(app, SWEPT_AT_ONCE, isOver)
-      // A sweep that reached its limit may leave expired tokens. No search finds expired tokens, so their container
-      // sets would look unused and be removed. But if the clock was wrong, these expired tokens become valid again and
-      // need their container sets.
+      // A sweep that reached its limit may leave expired tokens. A search does not find these tokens, so their
+      // container sets would look unused and be removed. But if the clock was wrong, these tokens become valid again
+      // and need their container sets.
       if (swept < SWEPT_AT_ONCE) await containerSets.reclaim(isOver)
       return swept
     },
@@ -315,7 +317,7 @@ const UNSERVED: AttachedServer = {
   },
 }
 
-/** Keeps the servers that code of runs can reach. Code reaches the newest of the servers that are attached now. */
+/** Remembers which servers are attached. The code of runs reaches the attached server that was attached last. */
 function createServing(app: () => App, prefix: () => string, base: App | undefined) {
   const attached: AttachedServer[] = []
   const attachedServer = () => attached.at(-1) ?? base?.attachedServer() ?? UNSERVED

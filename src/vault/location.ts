@@ -17,7 +17,7 @@ export interface VaultLocation {
   pid: number
   /** Shows a message, for example that a torn frame was removed. */
   notice(text: string): void
-  /** While a server has the vault open, it also answers commands of other processes. */
+  /** `server`: while the vault is open, this process also answers the commands of other processes. */
   role?: 'command' | 'server'
   /** The password of a store. The address contains no password. */
   storePassword?: () => Promise<string | undefined>
@@ -25,7 +25,9 @@ export interface VaultLocation {
   timeoutMs?: number
   files?: Files
   clock?: Clock
-  /** Returns the end of a jump while the clock moves in steps, or else the time of the clock. */
+  /**
+   * Returns the time of the clock. While a jump of the clock is done in steps, returns the time at the end of the jump.
+   */
   clockEnd?: Clock
   random?: RandomSource
 }

@@ -18,7 +18,9 @@ export interface MemoryState extends EngineState {
 type Parts = Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine' | 'codeLag'> & {
   engine: MemoryEngine
   clock: Clock
-  /** Returns the end of a jump while the clock moves in steps, or else the time of the clock. */
+  /**
+   * Returns the time of the clock. While a jump of the clock is done in steps, returns the time at the end of the jump.
+   */
   clockEnd: Clock | undefined
 }
 

@@ -39,7 +39,7 @@ export { parseStoreAddress } from '../storage/postgres/address.js'
 export { isStore, requireDirectory, resolveDirectory, type VaultLocation } from './location.js'
 export { type ChooseOpener, describeLocked, type LockedVault, type NewOpener, type Opener } from './unlock.js'
 
-/** A command tries this long to reach a server that refuses connections, ms. */
+/** If a server refuses connections, a command tries again for this time, ms. */
 const MAX_SERVER_MS = 2000
 /** A server always has this time to accept a connection, ms, even if the command's timeout is shorter. */
 const MIN_ACCEPT_MS = 1000
@@ -60,7 +60,9 @@ export async function createVault(location: VaultLocation, tenantName: string, o
 export interface EphemeralOptions {
   tenantName: string
   clock?: Clock
-  /** Returns the end of a jump while the clock moves in steps, or else the time of the clock. */
+  /**
+   * Returns the time of the clock. While a jump of the clock is done in steps, returns the time at the end of the jump.
+   */
   clockEnd?: Clock
   role?: Effects['role']
 }
@@ -142,7 +144,7 @@ async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'
     const options = { ...effects, proof: keyring.socketProof }
     const listener = await serveVaultSocket(options, createMessageAnswerer(app))
     const { close } = app
-    // `app` itself is changed, because a server later adds members to it.
+    // The object `app` is changed and not copied, because a server later adds members to this object.
     return Object.assign(app, { close: () => listener.close().then(close) })
   } catch (error) {
     await app.close()
@@ -203,7 +205,8 @@ function describeSilence({ files, directory, pid }: Effects, waitedMs: number): 
 }
 
 /**
- * The error that ends the wait for the lock, because the command can send its request to the server that has the lock.
+ * This error ends the wait for the lock. The command does not need the lock, because a server has the lock and can
+ * answer the command.
  */
 class ServerFound extends CofferError {}
 

@@ -15,8 +15,8 @@ import { askSecret, type ChooseOpener, runUnlocked, type Unlocked, unlock } from
 
 /**
  * Replaces the keys of a vault. Fingerprint keys stay, because callers store fingerprints. The secret that was used for
- * the rekey still opens the vault. After a crash, the vault has either its old keys or its new keys. From the start of
- * the rekey of a store, the servers of this store answer 503 until they are restarted.
+ * the rekey still opens the vault. After a crash, the vault has either its old keys or its new keys. If the vault is in
+ * a store, its servers answer 503 from the start of the rekey until they are restarted.
  * @throws CofferError `conflict`
  */
 export async function rekey(location: VaultLocation, choose: ChooseOpener, progress: Progress) {

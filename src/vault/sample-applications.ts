@@ -62,7 +62,7 @@ function grantsOf(type: ApplicationType): object {
 /** The settings with which a server for tests begins. With these settings, Coffer behaves as the emulated service does. */
 const OF_SERVICE = { 'sessions.beyond_authorizer': true, 'enrichments.fake': true }
 
-/** Sets {@link OF_SERVICE}, except the settings that somebody has changed before. */
+/** Sets the settings of {@link OF_SERVICE}, but keeps the value of each setting that somebody has already changed. */
 export async function beginAsService({ store }: App): Promise<void> {
   await store.write(async (writer) => {
     const settings = await readSettings(writer)
@@ -72,14 +72,14 @@ export async function beginAsService({ store }: App): Promise<void> {
 }
 
 /**
- * The keys of this record are names for applications of the first tenant, `tenant/name` for other tenants, and types
- * for samples.
+ * The key of an application is its name in the first tenant, and `tenant/name` in the other tenants. The key of a
+ * sample is its type.
  */
 export type SeededApplications = Record<string, SampleApplication & { key: string }>
 
 /**
- * Adds the samples if no tenant of the seed has a list of applications, even an empty list. `kept`: applications whose
- * keys stay. @throws CofferError like `seed apply`
+ * Applies the seed. If no tenant in the seed has a list of applications, also adds the samples. An empty list counts as
+ * a list. `kept`: applications whose keys stay. @throws CofferError like `seed apply`
  */
 export async function seedVault(
   app: App,
@@ -108,7 +108,7 @@ function listsApplications(seed: unknown): boolean {
   return all.some((contents) => isObject(contents) && contents.applications !== undefined)
 }
 
-/** Returns the seed with the kept keys of applications that choose no key themselves. */
+/** Returns a seed in which each application without a key has its kept key. */
 function keepKeys(seed: unknown, kept: SeededApplications): unknown {
   if (!isObject(seed) || Object.keys(kept).length === 0) return seed
   if (!listsApplications(seed)) {

@@ -9,13 +9,13 @@ import type { StoreReader } from '../storage/store.js'
 
 /**
  * How long a lease lasts, in ms. This time is longer than the difference between the clocks of servers, and longer than
- * a busy server may delay a renewal.
+ * the delay of a renewal by a busy server.
  */
 export const LEASE_MS = 15_000
 const RENEWALS_IN_A_LEASE = 3
 /** The record of an abandoned claim expires after this time. */
 const GONE_MS = 24 * 60 * 60 * 1000
-/** Until the answer is stored, its record has this status: 102 Processing. */
+/** A claim is stored as the record of an answer with this status: 102 Processing. */
 const STATUS = 102
 
 export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'createUuid'>): Claims {

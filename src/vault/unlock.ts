@@ -43,7 +43,7 @@ export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; 
 const VAULT_ID_BYTES = 16
 /** A server loads libsodium after this pause, because loading it blocks the process for 25 ms. */
 const SODIUM_AFTER_MS = 500
-/** A starting server listens at the latest this long after it acquired the lock, ms. */
+/** The longest time between the moment when a starting server acquires the lock and the moment when it listens, ms. */
 const LONGEST_START_MS = 60_000
 /** Facts about a vault that are readable without a key. */
 export interface LockedVault {
@@ -125,7 +125,7 @@ export async function choosePrimitives(role: 'command' | 'server'): Promise<Prim
   return role === 'command' ? nativePrimitives : loadSodium()
 }
 
-/** For a server that must answer immediately: it uses native primitives, and loads libsodium after a pause. */
+/** A server uses native primitives first, so that it can answer immediately, and loads libsodium after a pause. */
 export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
   if (role === 'command') return nativePrimitives
   const pause = new Promise((resolve) => setTimeout(resolve, SODIUM_AFTER_MS).unref())

@@ -14,7 +14,10 @@ export interface OperationRequest<Name extends string = string> {
   operation: Name
   input: Record<string, unknown>
   as: { key: string } | { reveal: boolean; tenant?: string | undefined }
-  /** Explains the operation instead of doing it, for the application with this id, or else for the caller. */
+  /**
+   * Explains the operation instead of performing it. The explanation is for the application with this id, or else for
+   * the caller.
+   */
   explain?: { application?: string | undefined }
   idempotencyKey?: PerformOptions['idempotencyKey']
   /** Turns on no-reveal mode. A setting of the vault may turn it on too. */
@@ -31,7 +34,10 @@ export interface Vault {
    * vault open.
    */
   attachServer?(server: AttachedServer): () => void
-  /** Purges some thousands of expired tokens at most, for about `ms` if given. Resolves to the number of purged tokens. */
+  /**
+   * Purges at most some thousands of expired tokens. With `ms`, stops after about this time. Resolves to the number of
+   * purged tokens.
+   */
   sweep(ms?: number): Promise<number>
   /**
    * Resolves when no reactor run is in progress. Undefined if a server has the vault open, because the server continues its runs
@@ -41,7 +47,10 @@ export interface Vault {
   close(): Promise<void>
 }
 
-/** `stream`: the number of an answer's content, whose pieces the command then requests with {@link NextPiece}. */
+/**
+ * `stream`: the number of a content. The command sends this number in {@link NextPiece} to get the next piece of the
+ * content.
+ */
 type Reply =
   | { outcome: Outcome }
   | { error: SentError }
@@ -116,7 +125,7 @@ async function sendPieces(
     }
     return upload!
   } catch (error) {
-    // If this fails too, the upload expires.
+    // If the removal fails too, the upload expires.
     const discard = async () => {
       while (!((await ask('document discard', { upload })).result as { is_done: boolean }).is_done);
     }

@@ -109,7 +109,10 @@ export function holdsEverywhere({ rules, permissions }: Grants, permission: Perm
   return decideContainer({ rules: unconditional, permissions }, permission, '/').transform !== undefined
 }
 
-/** The paths of containers on which the permission can be granted. Each path includes the containers below it. */
+/**
+ * The paths of the containers for which these grants can contain the permission. Each path stands for its container and
+ * all containers below it.
+ */
 export function areasOf({ rules, permissions }: Grants, permission: Permission): string[] {
   if (permissions.includes(permission)) return ['/']
   return [...new Set(rules.filter((rule) => rule.permissions.includes(permission)).map(areaOf))]

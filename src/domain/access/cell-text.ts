@@ -18,8 +18,8 @@ export const SEEN_WORDS = {
 const HEADLINES = ['number', 'account_number']
 
 /**
- * The value in one line, or the reason why the caller sees no value. `mask`: whether the example can show the mask of
- * its token.
+ * The value in one line, or the reason why the caller sees no value. `mask`: whether the mask of the token can be
+ * applied to the example.
  */
 export function describeSeen(
   { sees, example }: SeenCell,

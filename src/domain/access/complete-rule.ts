@@ -9,9 +9,9 @@ const MEANINGS: Readonly<Record<(typeof TRANSFORMS)[number], string>> = {
 }
 
 /**
- * The possible continuations of a rule. A tab separates a continuation from its meaning. A shell closes the
- * quotes if there is only one candidate. Therefore, if only one word can follow, the result also contains
- * that word with each possible next word.
+ * The possible continuations of a rule. A tab separates a continuation from its meaning. A shell closes the quotes if
+ * there is only one candidate. Therefore, if only one word can follow, each candidate is that word and one of its
+ * possible next words.
  */
 export function completeRule(begun: string): string[] {
   const [, start, permissions] = /^(.*?\S\s+(?:redact|mask|reveal)\s+)(.*)$/s.exec(begun) ?? []

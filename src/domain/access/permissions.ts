@@ -177,8 +177,8 @@ export function permissionsOf(type: ApplicationType, { withEffect = false } = {}
 }
 
 /**
- * Whether the permission has an effect for an application of this type. A vault of an earlier version can contain
- * applications with a permission that had no effect at that time, and that their type may not have now.
+ * Whether the permission has an effect for an application of this type. Earlier versions allowed permissions that had
+ * no effect. Therefore a stored application can have a permission that is no longer allowed for its type.
  */
 export function hasEffect(permission: Permission, type: ApplicationType): boolean {
   const { application_types }: PermissionEntry = PERMISSIONS[permission]

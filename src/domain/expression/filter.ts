@@ -17,8 +17,8 @@ export interface CallTools {
   readonly jsonPath: JsonPath | undefined
   readonly budget: Budget
   /**
-   * Whether a literal in the output up to the end of this call is a decimal such as `7.0`. After a decimal literal,
-   * `divided_by` does not round down.
+   * Whether a decimal literal such as `7.0` comes before the end of this call, and is not followed by rounding to an
+   * integer. In this case, `divided_by` does not round down.
    */
   readonly isDecimal: boolean
 }

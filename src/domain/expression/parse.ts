@@ -42,7 +42,7 @@ export interface FilterCall {
   readonly at: number
   readonly rule: FilterRule
   readonly args: readonly Value[]
-  /** Whether the output has a decimal such as `7.0` before the end of this call. */
+  /** See `isDecimal` of `CallTools`. */
   readonly isDecimal: boolean
 }
 
@@ -52,8 +52,8 @@ export interface Output {
 }
 
 /**
- * The maximum length of the text after the id of a token in a detokenization. In other uses, the limit of an
- * expression is lower.
+ * The maximum length of an output. In a detokenization, the reference to a token at the beginning of the output is not
+ * counted. In other uses, expressions have a lower limit.
  */
 const MAX_OUTPUT_LENGTH = 2000
 /**

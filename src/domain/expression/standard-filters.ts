@@ -36,7 +36,7 @@ function text(least: number, most: number, work: Text, steps = 0): FilterRule {
 
 /**
  * Declares a filter that searches for its first argument at each character. The cost of the filter is proportional to
- * the product of the lengths of the value and of the first argument.
+ * the length of the value multiplied by the length of the first argument.
  */
 function search(least: number, most: number, work: Text): FilterRule {
   return {

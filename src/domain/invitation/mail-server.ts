@@ -58,8 +58,8 @@ export const EMAIL_LIMIT = 320
 const ATEXT = "[A-Za-z0-9!#$%&'*+\\-/=?^_`{|}~]+"
 const DOT_ATOM = `${ATEXT}(?:\\.${ATEXT})*`
 /**
- * A quoted string has spaces and visible ASCII, and each `"` and `\` in the string follows a `\`. Tabs and folding
- * are not allowed.
+ * A quoted string has spaces and visible ASCII, and a `\` stands before each `"` and each `\` in the string. Tabs and
+ * folding are not allowed.
  */
 const QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~])*"'
 const LITERAL = '\\[[!-Z^-~]*\\]'

@@ -168,8 +168,8 @@ const NUMBER_TEXT = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
 const MAX_NUMBER_LENGTH = 1100
 
 /**
- * Parses a decimal, also with leading zeros. Returns undefined if a double cannot hold the decimal exactly,
- * such as 2^53 + 1 or 1e400.
+ * Parses a decimal, also with leading zeros. Returns undefined for a decimal that a double cannot hold exactly.
+ * Examples are 2^53 + 1 and 1e400.
  */
 export function exactNumber(text: string): number | undefined {
   if (text.length > MAX_NUMBER_LENGTH || !NUMBER_TEXT.test(text)) return undefined

@@ -10,12 +10,12 @@ export { exactNumber, findFault, MAX_JSON_DEPTH } from './json-scan.js'
 export const MAX_JSON_VALUES = 50_000
 
 /**
- * Parses one JSON value (RFC 8259). Stricter than `JSON.parse`: refuses repeated names, names that reach
- * prototypes, nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and
- * a byte order mark. Takes time and memory linear in the text. `maxValues` is the limit for values and
- * property names together. `firstLine` is the number of the text's first line, for messages.
- * @throws CofferError `code`. The message names the text as `source`. The message has the line, the column
- * (from 1, in UTF-16 units) and what was expected. The message never contains the parsed text.
+ * Parses one JSON value (RFC 8259). Stricter than `JSON.parse`: refuses repeated names, names that reach prototypes,
+ * nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and a byte order mark.
+ * Takes time and memory linear in the text. `maxValues` is the limit for values and property names together.
+ * `firstLine` is the number of the text's first line, for messages.
+ * @throws CofferError `code`. In the message, the text is called `source`. The message has the line, the column (from
+ * 1, in UTF-16 units) and what was expected. The message never contains the parsed text.
  */
 export function parseJson(
   text: string,

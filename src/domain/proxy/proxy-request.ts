@@ -37,8 +37,8 @@ type Write = (value: unknown) => string
  */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
 /**
- * The limit for the characters of a URL's and a form's values together. Encoding more than this would delay other
- * requests.
+ * The limit for the characters of all values that are inserted into the URL and the form. Encoding more characters
+ * would delay other requests.
  */
 const MAX_ENCODED = 2 * 1024 * 1024
 const BRACES = /(?:\{|\\u007b){2}/i
@@ -193,7 +193,7 @@ export function toHeaders(values: Readonly<Record<string, unknown>>): Record<str
   return Object.fromEntries(entries)
 }
 
-/** Adds each header under the spellings of its name in `texts`, such as `X-Date`. */
+/** If `texts` spell the name of a header differently, such as `X-Date`, adds the header under this spelling too. */
 export function withSpellings(headers: HeaderMap, texts: readonly string[]): HeaderMap {
   const words = texts.flatMap((text) => text.match(/[\w-]+/g) ?? [])
   const known = [...Object.keys(headers), ...words].filter((word) =>

@@ -15,8 +15,8 @@ export const MAX_LINKED_BYTES = 8 * 1024 * 1024
 
 const MAX_NAME_CHARACTERS = 214
 /**
- * The grammar of npm for names, and capital letters, which old packages have. No part begins with a dot, so a name is
- * never a path.
+ * The form of names that npm allows. Capital letters are also allowed, because the names of old packages contain them.
+ * No part begins with a dot, so a name is never a path.
  */
 const NAME = /^(?:@[a-z0-9~-][\w.~-]*\/)?[a-z0-9~-][\w.~-]*$/i
 

@@ -112,7 +112,7 @@ function checkNames(
 }
 
 /**
- * Casts text to a JSON number or to a boolean (in any case of letters), and a number or boolean to text. Returns
+ * Casts text to a JSON number, or to a boolean (in upper or lower case), and a number or boolean to text. Returns
  * undefined if the value cannot be cast.
  */
 export function castValue(value: unknown, type: ValueType): Value | undefined {

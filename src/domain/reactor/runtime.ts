@@ -30,8 +30,8 @@ export function memoryFactorOf(runtime: RuntimeOptions | undefined): number {
 }
 
 /**
- * The time limit of a run, in seconds. A timeout in the runtime can raise or lower the limit of configurable images.
- * The limit of node-bt can only be lowered.
+ * The time limit of a run, in seconds. With a configurable image, the timeout in the runtime can raise or lower the
+ * default limit. With node-bt, the timeout can only lower the limit.
  */
 export function timeLimitOf(runtime: RuntimeOptions | undefined, isAsync: boolean): number {
   const { image, timeout } = runtime ?? {}

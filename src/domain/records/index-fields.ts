@@ -127,7 +127,7 @@ export function sharedFieldsOf(record: TokenRecord): IndexField[] {
   fields.push({ field: 'containers', value: containerSetId(containers) })
   fields.push({ field: 'created_by', value: record.created_by })
   if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
-  // The months of a token that expires are in records of the kind `activity`
+  // For a token that expires, a record of the kind `activity` stores the month of creation
   // (`operations/token/lifetime.ts`).
   if (record.expires_at === undefined) fields.push({ field: 'month', value: monthOf(record.created_at) })
   return fields

@@ -66,8 +66,8 @@ export interface LogHeadRecord {
   proof: string
   types: Partial<Record<EntityType, number>>
   /**
-   * The batches of entries that the chain has taken. Present only if an engine writes log entries later than
-   * the change that they record.
+   * The batches of entries that the chain has taken. Present only if the engine stores a change first, and writes the
+   * log records about this change later.
    */
   taken?: TakenBatches
 }

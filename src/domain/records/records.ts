@@ -317,7 +317,10 @@ export interface WebhookRecord extends TenantEntity {
   listener?: { seen_at: string }
 }
 
-/** How many records of each chain of the tenant's log the sink has received. `id`: the address of the sink. */
+/**
+ * The progress of a log sink. `position`: for each chain of the tenant's log, how many records the sink has received.
+ * `id`: the address of the sink.
+ */
 export interface LogSinkRecord {
   id: string
   position: Record<string, number>
@@ -397,7 +400,7 @@ export interface DeliveryRecord {
   answer?: string
   failure?: string
   created_at: string
-  /** The time from which the delivery is kept, if this is not `created_at`. */
+  /** When the period begins for which the delivery is kept. The default is `created_at`. */
   kept_from?: string
   /** When the delivery was created, or when a caller asked to send it again. */
   queued_at: string
@@ -450,7 +453,7 @@ export interface RecordOf {
   threeds_timer: ThreeDsTimerRecord
   threeds_place: ThreeDsPlaceRecord
   callback: CallbackRecord
-  /** The parts of the files of a job have the same kind as the job. */
+  /** A job and the parts of its files are records of one kind. */
   account_updater_job: UpdaterJobRecord | UpdaterPartRecord
   network_token: NetworkTokenRecord
   google_pay: GooglePayRecord

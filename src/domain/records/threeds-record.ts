@@ -69,7 +69,7 @@ export interface ThreeDsSessionRecord extends TenantEntity {
   brands: readonly BrandName[]
   scenario: ScenarioName
   /**
-   * The base of the addresses of the session's pages: scheme, host and path prefix of the request that
+   * The addresses of all pages of the session begin with this text: scheme, host and path prefix of the request that
    * created the session.
    */
   base: string

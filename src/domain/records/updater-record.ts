@@ -27,8 +27,8 @@ export interface UpdaterJobRecord extends TenantEntity {
    */
   fault?: string | undefined
   /**
-   * The progress of the job: the number of processed characters of the file, of processed rows, and of
-   * written parts of the result.
+   * The progress of the job. `read`: how many characters of the file were processed. `requests`: how many rows were
+   * processed. `parts`: how many parts of the result were written.
    */
   read: number
   requests: number

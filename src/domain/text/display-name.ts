@@ -8,7 +8,7 @@ export const NAME_PATTERN = '^[^\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]*$'
 
 /**
  * The comparison ignores upper and lower case. `*` matches any text. A term without `*` matches any part of the name.
- * The running time is at most proportional to the product of the lengths of `name` and `term`.
+ * The running time is at most proportional to the length of `name` multiplied by the length of `term`.
  */
 export function matchesName(name: string, term: string): boolean {
   const text = name.toLowerCase()

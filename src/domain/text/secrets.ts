@@ -15,7 +15,7 @@ const MAX_EXAMINED = 32 * 1024
 const MAX_DECODED = 384 * 1024
 const MAX_SECRET = 128 * 1024
 /**
- * The parts of a secret that a response is searched for. In a secret of at most `upTo` characters, a part of `width`
+ * A response is searched for these parts of each secret. In a secret of at most `upTo` characters, a part of `width`
  * letters and digits begins at every `step`. Any 16 characters in a row reveal a secret of up to 1,024 characters. To
  * reveal a longer secret, 47 characters in a row are necessary.
  */
@@ -55,8 +55,8 @@ const COMPRESSED = /^(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/m
 type Leaves = Record<'names' | 'values', string[]>
 
 /**
- * Redacts secrets in an answer. Each number with as many digits as a secret number is redacted. If only equal numbers
- * were redacted, an answer that lists guesses would show which guess is right.
+ * Redacts secrets in an answer. If a secret is a number, every number with the same count of digits is redacted. If
+ * only equal numbers were redacted, an answer that lists guesses would show which guess is right.
  */
 export class Secrets {
   readonly #finder = new ValueFinder()
@@ -73,7 +73,10 @@ export class Secrets {
   #size = 0
   #decoded = 0
 
-  /** Adds the texts and numbers of `data` that differ from `shown`, which the caller sees instead. */
+  /**
+   * Adds the texts and numbers of `data`, except those that are the same in `shown`. The caller sees `shown` instead of
+   * `data`.
+   */
   add(data: unknown, shown?: unknown): void {
     if (data === shown) return
     if (typeof data === 'object' && data !== null) {

@@ -114,8 +114,9 @@ export function unescapeJson(text: string): string {
 }
 
 /**
- * Decodes all runs of base64, and puts each decoded run on its own line. Yields four texts, because up to three other
- * characters may come directly before the encoded text.
+ * Decodes all runs of base64, and puts each decoded run on its own line. Yields four texts, which skip zero to three
+ * characters of each run. Base64 is read in groups of four characters, and other characters may come directly before
+ * the encoded text.
  */
 export function* decodeBase64(text: string): Generator<string> {
   const runs = (text.match(BASE64) ?? []).filter((run) => !LONG_HEX.test(run))

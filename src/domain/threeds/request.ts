@@ -1,4 +1,4 @@
-/** Checks of requests that depend on several attributes. The schema of an operation checks each attribute alone. */
+/** Checks that compare several attributes of a request. The schema of an operation checks each attribute alone. */
 import type { PropertyErrors } from '../../errors.js'
 import type { Lenient } from '../omit-undefined.js'
 import { addError } from '../property-errors.js'

@@ -1,4 +1,7 @@
-/** The steps of a session, as the log records them. The dashboard recognizes a step by the message of its log record. */
+/**
+ * The steps of a session, with the messages that they have in the log. The dashboard recognizes a step by the message
+ * of its log record.
+ */
 export const STEP_MESSAGES = {
   created: '3DS session created',
   described: '3DS session updated',

@@ -49,8 +49,8 @@ export function parseSearchQuery(text: string): SearchQuery | undefined {
 }
 
 /**
- * Parses terms of `fields` that AND joins, without parentheses. `advice`: the end of the error message about a query
- * that has another form.
+ * Parses a query without parentheses: terms that are joined by AND and have only these `fields`. `advice`: the end of
+ * the error message about any other query.
  * @throws CofferError `validation` under `query`, with the column
  */
 export function parseJoinedTerms(text: string, fields: readonly string[], advice: string): EqualsTerm[] {

@@ -25,8 +25,8 @@ export function createDraw(seed: string): Draw {
 }
 
 /**
- * The first digits of numbers that card networks and processors publish for tests, the length of the number
- * and the length of its code.
+ * Ranges of card numbers that networks and processors publish for tests: the first digits, the length of the number,
+ * and the length of the verification code.
  */
 const CARD_RANGES = [
   ['42424242', 16, 3],

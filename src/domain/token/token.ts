@@ -148,8 +148,8 @@ export function isGiven(value: unknown): boolean {
 }
 
 /**
- * Refuses attributes that name a source of the data other than `data`. If the vault ignored one of these attributes,
- * the vault would store a wrong value.
+ * Refuses these attributes, which name another source for the data than the attribute `data`. If the vault ignored such
+ * an attribute, the vault would store a wrong value.
  */
 function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
   for (const name of names)
@@ -239,7 +239,10 @@ function formatFingerprint(type: string, rendered: unknown): string {
   return JSON.stringify([type, typeof rendered === 'string' ? rendered : canonicalJson(rendered)])
 }
 
-/** `lasting`: the data without the code. A mask other than the type's default is also rendered over this data. */
+/**
+ * `lasting`: the data without the code. If the mask is not the default of the type, the mask is also rendered over this
+ * data.
+ */
 async function readCode(
   whole: Rendering,
   lasting: unknown,
@@ -248,8 +251,8 @@ async function readCode(
 ): Promise<DraftCode> {
   const isUsual = mask === undefined || mask === type.mask
   if (isUsual || canonicalJson(mask) === canonicalJson(type.mask)) return { sets: setsCode }
-  // If a member cannot be rendered without the code, the mask that remains after the expiry of the code does
-  // not show the member.
+  // After the code has expired, tokens show the mask that was rendered without the code. Members that need the code are
+  // missing in this mask.
   const rendering = { ...whole, scope: { data: lasting }, errors: {} }
   const later = (await renderMask(rendering, mask, type.mask)) ?? null
   return canonicalJson(later) === canonicalJson(masked)

@@ -6,8 +6,8 @@ export const FILES_ROUTE = `${FILES_PATH}{id}`
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
 
 /**
- * Returns the id of the job whose file the path names. Returns an empty text if the id has an invalid form,
- * and undefined if the path is not below the path of the files.
+ * Returns the id of the job to which the file at this path belongs. Returns an empty text if the id has an invalid
+ * form, and undefined if the path is not below the path of the files.
  */
 export function jobOfPath(path: string): string | undefined {
   if (!path.startsWith(FILES_PATH)) return undefined

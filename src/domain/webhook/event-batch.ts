@@ -27,7 +27,9 @@ export interface SubscribedEvent {
 
 type Common = Pick<EventBatchRecord, 'tenant_id' | 'trace_id' | 'actors' | 'created_at' | 'kept_from'>
 
-/** Returns batches of these events in their order. Each batch is returned with a waiting record for each webhook. */
+/**
+ * Divides these events into batches, and keeps their order. Each batch is returned with one waiting record per webhook.
+ */
 export function formBatches(
   events: readonly SubscribedEvent[],
   common: Common,

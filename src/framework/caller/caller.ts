@@ -66,9 +66,9 @@ interface Decider {
   holds(...permissions: readonly Permission[]): boolean
   holdsEverywhere(permission: Permission): boolean
   /**
-   * The strictest transform that the token's containers grant. If a container does not grant `permission`,
-   * the transform of its grant for `orBy` is used. Returns undefined if a container grants neither
-   * `permission` nor `orBy`.
+   * Returns the strictest of the transforms with which `permission` is granted on the containers of the token. On a
+   * container without a grant of `permission`, the grant of `orBy` counts instead. Returns undefined if neither is
+   * granted on a container.
    */
   transform(permission: Permission, target: access.Target, orBy?: Permission): Transform | undefined
 }

@@ -30,7 +30,7 @@ export const faultRule = {
     detail: { type: 'string', maxLength: 1000 },
     retry_after: most(86_400),
     delay_ms: most(600_000),
-    /** Only for the kind `provision`: the error code with which building code fails. */
+    /** Only for the kind `provision`: the error code with which a build of code fails. */
     error_code: { type: 'string', minLength: 1, maxLength: 100 },
     error_message: { type: 'string', maxLength: 1000 },
     error_details: {},

@@ -1,6 +1,6 @@
 /**
- * Mail, events, callbacks, jobs and changes of network tokens that wait for the time of their delivery. The deliveries of
- * one lane, such as a webhook, are sent one after another.
+ * An entry of the delivery queue: mail, an event, a callback, a job, a change of a network token, or a whole lane. The
+ * deliveries of one lane, such as a webhook, are sent one after another.
  */
 export type Waiting = WaitingRecord | WaitingBatch | Lane
 

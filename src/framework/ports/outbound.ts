@@ -58,7 +58,7 @@ export interface Outbound {
    */
   reach(url: URL): Destination
   /**
-   * Checks the host of a request that needs no connection.
+   * Checks the host of a request for which this server opens no connection.
    * @throws CofferError `forbidden` if the list of allowed hosts does not contain the URL's host
    */
   requireListed(url: URL): void

@@ -33,8 +33,8 @@ export interface OwnServer {
    */
   addressFor(host: string | undefined): string
   /**
-   * Answers a request as if it had arrived by a socket, except for requests to the control plane and the
-   * dashboard.
+   * Answers a request as if the request had arrived by a socket. The control plane and the dashboard cannot be reached
+   * in this way.
    * @throws CofferError
    */
   send(request: OutboundRequest, call: OwnCall): Promise<OutboundAnswer>

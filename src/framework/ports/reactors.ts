@@ -55,7 +55,7 @@ export interface RunAccess {
 export interface Invocation {
   tenant: number
   /**
-   * Identifies the caller within the tenant, so that the queue is fair. The caller is absent if there is only one
+   * Identifies the caller within the tenant, so that the queue treats all callers fairly. Absent if there is only one
    * caller.
    */
   caller?: string
@@ -216,7 +216,7 @@ export interface ReactorOptions {
   /** Absolute paths of projects whose packages code may declare. */
   dependencies?: readonly string[]
   /**
-   * The number of child processes that wait for a first run. These spare processes are started after a run has needed a
+   * How many child processes the runtime keeps ready for a first run. The runtime starts them only when it has needed a
    * second child process.
    */
   spares?: number

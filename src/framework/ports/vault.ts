@@ -52,13 +52,13 @@ export interface OpenVault {
   maintenance(): VaultMaintenance
   generateTenantKeys(): TenantKeyBytes
   /**
-   * Checks that this vault may have an API key that other people may know.
+   * Checks that this vault allows the API key, which a user has chosen. Other people may know a chosen key.
    * @throws CofferError `unprocessable` if the vault is on disk or exposed, or needs keys of another form
    */
   admitChosenKey(key: string): void
   /**
-   * Checks that this vault may have a proxy that needs no API key and has a chosen key. A proxy with this key is protected only
-   * by its own key, and other people may know a chosen key.
+   * Checks that this vault may have a proxy with a chosen key that needs no API key. Only the chosen key protects such
+   * a proxy, and other people may know this key.
    * @throws CofferError `unprocessable` if the vault is on disk or exposed
    */
   admitChosenProxyKey(): void

@@ -29,9 +29,9 @@ export interface Cell {
 const SEEN: Readonly<Record<Transform, Sees>> = { reveal: 'plain', mask: 'masked', redact: 'redacted' }
 
 /**
- * Decides about each container for an application. `applicationCaller` returns the same caller as for a request with a
- * key of the application. This caller decides with `decideContainer`. Therefore `decideContainer` is called here too,
- * because its result names the deciding rule.
+ * Decides about each container for an application. The caller is the same as for a request with a key of the
+ * application. This caller decides with `decideContainer`, but does not return which rule decided. Therefore
+ * `decideContainer` is called here again, to find this rule.
  */
 export function decideRow(
   tenant: number,
@@ -71,7 +71,7 @@ function showExample(
 /**
  * Chooses at most `most` containers for the matrix: first the containers of rules, then the containers of tokens, each
  * in the order of their names. With `wanted`, the wanted containers come first, and only containers below a wanted
- * container follow. `total`: the number of containers without the limit.
+ * container follow. `total`: how many containers would be chosen without the limit.
  */
 export function chooseContainers(
   named: Iterable<string>,

@@ -127,8 +127,8 @@ export function viewNetworkToken(record: NetworkTokenRecord, transform: Transfor
 }
 
 /**
- * An application needs the permission to reveal. The owner of the vault has this permission, but sees the number only
- * with `--reveal`.
+ * To see the number, an application needs the permission `network-token:reveal`. The owner of the vault has this
+ * permission, but also needs the flag `--reveal`.
  */
 export function transformFor(caller: Caller): Transform {
   const permission = 'network-token:reveal'

@@ -51,7 +51,9 @@ const MAX_TOKENS = 20
 const MIN_SECRET = 8
 const CONNECTIONS = ['close', 'keep-alive']
 
-/** The proxy of a call, by its key or id, or the URL of a destination without a proxy. */
+/**
+ * The target of a call: a proxy, named by its key or id, or the URL of a destination that is called without a proxy.
+ */
 export type Target = { key: string } | { id: string } | { url: string }
 
 /** @throws CofferError of the call, of expressions and of transforms */
@@ -72,7 +74,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
   const read = await readCall(session, request, target)
   const { began, opened, destination, filled, used } = await session.inUnit(async (context) => {
     const opened: OpenProxy = { ...(await open(session, context, target, prefix)), secrets }
-    // Transforms of the proxy may send these values, so they are redacted in the answer too.
+    // The transforms of the proxy may send these values, so these values are redacted in the answer too.
     for (const value of Object.values(opened.proxy?.configuration ?? {}))
       if (value.length >= MIN_SECRET) secrets?.add(value)
     const destination = outbound.reach(opened.base)

@@ -62,8 +62,8 @@ function describeFaults(
 }
 
 /**
- * Reads code and runtime from an input that describes a whole version instead of a patch. The runtime has the
- * default image unless the input names an image.
+ * Reads code and runtime from an input that is not a patch, and therefore describes a whole version. The runtime has
+ * the default image unless the input names an image.
  */
 export function wholeVersion({ code, runtime }: Readonly<Record<string, unknown>>) {
   const given = isObject(runtime) ? runtime : {}

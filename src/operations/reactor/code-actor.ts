@@ -29,7 +29,7 @@ export interface CodeRights {
 export type ReadCodeRights = (reader: StoreReader) => Promise<CodeRights>
 
 export interface CodeActor {
-  /** The caller of the client of the code; undefined if the code may call nothing. */
+  /** The caller as which the code calls operations through its client. Undefined if the code may call nothing. */
   caller: Caller | undefined
   /**
    * The application of the reactor or proxy. The result of the code is tokenized with the rights of this application,
@@ -46,8 +46,9 @@ export interface CodeActor {
 }
 
 /**
- * Reads the actor of code. A call of the code is refused if the caller of the session may no longer invoke the code.
- * A call is also refused if the application, or the record that binds the application to the code, was deleted.
+ * Reads the actor of code. When the code itself calls an operation, the call is refused if the caller who started the
+ * code is no longer allowed to start it. The call is also refused if the application was deleted, or the record that
+ * binds the application to the code.
  */
 export async function readCodeActor(
   session: Session,

@@ -156,7 +156,7 @@ async function start<T>(
   let prepared: react.Prepared | undefined
   let claim: Claim | undefined
   try {
-    // The claim shows that the run is in progress to other processes that have the vault open.
+    // The claim tells other processes that have the vault open that the run is in progress.
     claim = await claims.take(caller.tenant, id, { isLong: true })
     const answer = await session.conclude(async (context) => {
       prepared = await react.prepare(context, session, input, found, id)

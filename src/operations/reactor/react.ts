@@ -121,8 +121,8 @@ export async function invoke(
 }
 
 /**
- * Marks the error and throws it. The mark says that the message can contain data, because code has chosen the names
- * in the failed request.
+ * Marks the error and throws it. The mark says that the error message can contain data. The message quotes property
+ * names, and code has chosen these names.
  */
 function throwAsTelling(error: unknown): never {
   throw markAsTelling(error)

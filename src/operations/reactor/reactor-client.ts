@@ -98,7 +98,7 @@ export function createClientCall(session: Session, actor: Caller, { secrets, giv
 }
 
 /**
- * Copies the caller. When the copy may see the data of a token in plaintext, the id of the token is added to
+ * Copies the caller. Whenever a decision for the copy allows the plaintext of a token, the id of the token is added to
  * `revealed`.
  */
 function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
@@ -113,8 +113,8 @@ function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
 }
 
 /**
- * Returns the data of those tokens in an answer that were shown in plaintext. `revealed`: the ids of all tokens that
- * were shown in plaintext.
+ * The answer contains tokens. Returns the data of the tokens that the answer shows in plaintext. `revealed`: the ids of
+ * all tokens that were shown in plaintext.
  */
 function listRevealed(answer: unknown, revealed: ReadonlySet<string>): unknown[] {
   if (!isObject(answer)) return []

@@ -143,9 +143,9 @@ function scrubRun({ scrubbed, console: lines, detail, errors, stack, ...run }: R
 }
 
 /**
- * Returns the first frame of the stack in the file of the reactor, without the name of the function, which may be
- * data. The number of a line is not data, but the number of a line can equal a short number in the data of a token.
- * If the number of a line equals a number in the data, the whole stack is withheld.
+ * Finds the first frame of the stack that is in the file of the reactor, and returns only its line. The name of the
+ * function is left out, because the name may be data. A line number is not data, but can equal a short number in the
+ * data of a token. In this case, the whole stack is withheld.
  */
 function frameOf(stack: string | undefined): string | undefined {
   const [, line] = /\breactor\.js:(\d{1,5})\b/.exec(stack ?? '') ?? []

@@ -324,10 +324,7 @@ async function readBody(context: Context, given: Given, formula_id: string | und
   }
 }
 
-/**
- * Replaces an application without an id in a patch by null. Null means that the current application is
- * removed.
- */
+/** If the patch has an application without an id, the result has null instead. Null removes the current application. */
 export function unbinding<P extends { application?: { id?: string } | null }>(patch: P): P {
   const { application } = patch
   return application != null && application.id === undefined ? { ...patch, application: null } : patch

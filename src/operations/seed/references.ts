@@ -49,10 +49,7 @@ function readObject(property: string, given: unknown): { reference?: Reference; 
   return typeof name === 'string' && name !== '' ? { reference: { name } } : {}
 }
 
-/**
- * Leaves names unchanged. This function is used when an item is checked before the records exist to which the
- * item refers.
- */
+/** Leaves names unchanged. Used for checking an item while the records to which the item refers do not exist yet. */
 export const keepName: Find = async (_, reference) => ('id' in reference ? reference.id : reference.name)
 
 /**

@@ -50,7 +50,7 @@ export async function createTenant(
 }
 
 /**
- * Finds a tenant by its id, by its name in any case, or by the beginning of its id if only one tenant
+ * Finds a tenant by its id, by its name in upper or lower case, or by the beginning of its id if only one tenant
  * matches. If `nameOrId` is absent, finds the oldest tenant.
  * @throws CofferError `not_found`, or `usage` if several tenants have the name
  */

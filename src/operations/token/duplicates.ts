@@ -27,8 +27,8 @@ export function isDeduplicated(
 }
 
 /**
- * The oldest token with the fingerprint. If deduplicate.reveals_existing is false, only tokens that the
- * caller may read count.
+ * The oldest token with the fingerprint. If deduplicate.reveals_existing is false, tokens that the caller is not
+ * allowed to read are ignored.
  */
 export async function findDuplicate(context: Context, value: string, more: readonly Condition[] = []) {
   const { store, caller } = context

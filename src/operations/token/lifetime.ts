@@ -25,8 +25,8 @@ const BATCH = 200
 const BLOCKS = 64
 const DAY_MS = 24 * 60 * 60 * 1000
 /**
- * The maximum error in ms of the recorded time of the last creation of a token type. The recorded time can be too
- * early by less than this duration.
+ * For each token type, the vault records when a token was last created. The recorded time can be too early by less than
+ * this duration, in ms.
  */
 const NOTED_MS = 1000
 
@@ -82,9 +82,9 @@ function recordCreation(store: StoreWriter, tenant: number, { type, created_at: 
 
 /**
  * Records the time of the last creation of a type. Writes nothing if a newer token of the type exists, or if the
- * recorded time is less than a second older. A time that is less than a second older is not replaced, because many
- * concurrent deletions would conflict with each other if each deletion wrote this record. The parameter `token` may
- * still exist in the store.
+ * recorded time is less than a second older. Without the second condition, each of many concurrent deletions would
+ * write this record, and the deletions would conflict with each other. The parameter `token` may still exist in the
+ * store.
  */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
   const { id, type: value, created_at } = token

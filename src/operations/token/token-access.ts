@@ -166,8 +166,8 @@ export function whereAllowed(
 
 interface Wanted {
   /**
-   * Lists of container paths. A set of containers can match only if, for each list, one container of the set is on or
-   * below a path of the list.
+   * Lists of container paths. A set of containers can match only if it has a container on or below a path of the first
+   * list, and also of each other list.
    */
   areas: readonly (readonly string[])[]
   matches(containers: readonly string[]): boolean

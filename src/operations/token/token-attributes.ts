@@ -19,8 +19,8 @@ export const READ = { operation: 'read', message: 'Token retrieved' } as const
 export const readDeclaration = { isExplainable: true, plaintext: 'masked', log: READ } as const
 
 /**
- * The names in error messages of the records that are neither tokens nor token intents, but whose data expressions
- * can use. The keys are the entity types.
+ * Expressions can also use the data of records that are neither tokens nor token intents. This map has the names of
+ * these records in error messages, by entity type.
  */
 const USED_NAMES = {
   network_token: 'Network token',

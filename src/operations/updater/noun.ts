@@ -1,6 +1,6 @@
 /**
- * The account updater: tells which cards were replaced, from published test data, and creates tokens for the
- * new cards.
+ * The account updater: finds out from published test data which cards were replaced, and creates tokens for the new
+ * cards.
  */
 import { createJob, downloadJob, getJob, listJobs, uploadJob } from './jobs.js'
 import { updateNow } from './real-time.js'

@@ -84,8 +84,8 @@ const backUpVault = detached({
 })
 
 /**
- * After the process of the owner has changed the key slots, it calls this operation on the server. `replaces`: the
- * `mac` of the header that this process has changed.
+ * A command that has changed the key slots calls this operation on the server. `replaces`: the `mac` that the header
+ * had before the change.
  */
 const replaceHeader = detached({
   access: wholeVault,

@@ -50,7 +50,7 @@ export const cardOutputs = {
   fingerprint: { ...text, inNoReveal: absent },
 } as const
 
-/** For access rules, the cards of wallets are in the containers in which tokens of cards are by default. */
+/** Access rules treat the card of a wallet as if the card were in the default containers of tokens of the type card. */
 export const CONTAINERS = findTokenType('card').containers
 
 export const expiresAt = {

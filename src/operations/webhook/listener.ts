@@ -22,11 +22,11 @@ import { oldestBatches, takeEvents } from './waiting.js'
  * be taken again.
  */
 const LEASE_MS = 60_000
-/** The minimum time in ms between two writes that store that the listener is alive. */
+/** At most once in this time (ms), the vault stores that the listener is alive. */
 const SEEN_EVERY_MS = 30_000
 /**
- * The interval in ms at which a waiting request of a listener looks for events that no signal announces: due
- * retries, and events from other servers.
+ * At this interval in ms, a waiting request of a listener searches for events. No signal announces retries that become
+ * due, or events from other servers.
  */
 const ASKED_EVERY_MS = 1000
 /** After events with this many characters in total, no further event is taken. */

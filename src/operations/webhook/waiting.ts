@@ -246,9 +246,9 @@ async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: numbe
 }
 
 /**
- * Removes batches whose events no webhook waits for. A batch is removed if it comes before the oldest waiting batch in
- * the order of batches, and is older than that batch. The ages are compared with a safety margin, because concurrent units of
- * work can be stored in a different order than they began.
+ * Removes batches with events that no longer wait for any webhook. A batch is removed if it comes before the oldest
+ * waiting batch in the order of batches, and is older than that batch. The ages are compared with a safety margin,
+ * because concurrent units of work can be stored in a different order than they began.
  */
 export async function removeTaken(store: Store, tenant: number): Promise<void> {
   for (let found = AT_ONCE; found === AT_ONCE; ) {
