@@ -162,7 +162,7 @@ export function validationError(message: string, details?: ErrorDetails): Coffer
   return new CofferError('validation', message, details)
 }
 
-/** For a body of a request that is valid JSON, but no object. */
+/** For a request body that is valid JSON, but not an object. */
 export function bodyIsNoObject(): CofferError {
   return validationError('The request body must be a JSON object.')
 }

@@ -89,8 +89,8 @@ export async function routeElements(page: RoutedPage, { url }: Server): Promise<
 }
 
 /**
- * The frames of the bank have to be at the address of Coffer. From a frame that seems to be of a public site, Chromium
- * does not let a form go to a server on this machine.
+ * The frames of the bank have to be at the address of Coffer. If a frame seems to be of a public site, Chromium does
+ * not let this frame send a form to a server on this machine.
  */
 function redirect(route: PageRoute, base: string): Promise<void> {
   const { pathname, search } = new URL(route.request().url())

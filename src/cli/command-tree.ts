@@ -231,7 +231,7 @@ function describeOperation(definition: RegisteredOperation): string {
 }
 
 const HTTP_LABEL = 'HTTP:'.padEnd('Permissions: '.length)
-/** A call with more characters takes two lines. A terminal of 60 columns can show this number after the label. */
+/** The most characters of a call that fit after the label on a line of 60 columns. A longer call takes two lines. */
 const MAX_CALL = 47
 
 function describeCall({ method, path }: { method: string; path: string }): string {
@@ -264,7 +264,7 @@ function addFlags(command: Command, definition: RegisteredOperation): void {
     // The flag is added only once, because the operation of the command and its other forms may have the same flag.
     if (command.options.some(({ long }) => long === name)) continue
     const isOfForm = name === `--${definition.cli?.form?.flag}`
-    // The flag that chooses the form of a command is optional, although the form requires it.
+    // A flag that chooses the form of a command is optional, although this form requires the flag.
     const description = describeFlag(isOfForm ? { ...flag, isRequired: false } : flag)
     if (shape === 'boolean') {
       command.option(name, description)

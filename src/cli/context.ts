@@ -31,9 +31,9 @@ export interface OperationLine {
 export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
 
 /**
- * The kind of output of a command. `notices`: the command prints only notices and has no result. `result`: a result of this
- * schema, in every format. `text`: a text that the command formats itself, or one of these formats. `itemsOf` names the operation
- * whose items have the fields for `--fields`.
+ * The kind of output of a command. `notices`: the command prints only notices and has no result. `result`: a result of
+ * this schema, in every format. `text`: a text that the command formats itself, or a result in one of the listed
+ * formats. `itemsOf` names the operation whose items have the fields for `--fields`.
  */
 export type Prints =
   | 'notices'
@@ -84,8 +84,8 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   /** The whole run shares one reader, because standard input can be read only once. */
   readonly input: InputReader
   /**
-   * The secrets that a person has typed, so that they are not asked for again when the vault is opened again. `told`:
-   * the notices already printed.
+   * The secrets that a person has typed. If the vault is opened again, the person is not asked again. `told`: the
+   * notices already printed.
    */
   readonly typed: { passphrase?: string; storePassword?: string; triesLeft?: number; told: Set<string> }
   readonly signal: AbortSignal
@@ -93,8 +93,8 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   readonly hangUp: AbortSignal
   parentPid(): number
   /**
-   * A command calls this function if it ends by itself when `signal` is aborted. Afterwards no signal interrupts the command, not
-   * even SIGHUP.
+   * A command calls this function if the command ends by itself when `signal` is aborted. Afterwards no signal
+   * interrupts the command, not even SIGHUP.
    */
   handlesSignals(): void
   /** The open vaults of this run. An interrupt closes them. */

@@ -123,7 +123,7 @@ class CommandLine {
     const { applyProfile } = await import('./commands/profile.js')
     const env = await applyProfile(flags, process.env)
     const config = readConfig(flags, env)
-    // Other users see the command line, and the address of a store in it may have a password.
+    // Other users see the command line. If it contains the address of a store, the address may contain a password.
     if (config.store?.includes('@')) process.title = 'coffer'
     const [, script = ''] = process.argv
     this.#context = {

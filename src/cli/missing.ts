@@ -11,8 +11,8 @@ import { display, truncate } from './output/display.js'
 
 const MAX_COLUMNS = 60
 /**
- * The keys are names of records in messages. `noun`: the noun of the record's commands; the default is its
- * name. `list`: the command that lists the records; the default is `list`.
+ * The keys are names of records in messages. `noun`: the noun of the commands for these records, if it differs from the
+ * key. `list`: the command that lists the records, if it is not `NOUN list`.
  */
 const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: string }>> = {
   '3DS session': { noun: '3ds' },

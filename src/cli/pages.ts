@@ -14,7 +14,7 @@ const LARGEST_PAGE = 1000
 const CURSOR_PAGE = 100
 const NAMES_AT_ONCE = 50
 const MAX_NAMES = 10_000
-/** Limits the JSON that is kept in memory. Only NDJSON, ids and values are printed page by page. */
+/** Limits the JSON that is kept in memory, because only NDJSON, ids and values are printed page by page. */
 const MAX_GATHERED_BYTES = 128 * 1024 * 1024
 /** The size of a page counts as this many bytes more, so that endless empty pages reach the limit too. */
 const PAGE_BYTES = 1024

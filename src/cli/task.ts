@@ -207,7 +207,7 @@ export class Run {
 
   /**
    * Keeps the vault open while `work` runs, then purges expired tokens. If `role` is a server's role, other processes
-   * can use the vault while it is open.
+   * can use the vault in the meantime.
    */
   readonly #withOpenVault = async <T>(work: (vault: Vault) => Promise<T>, role?: Role): Promise<T> => {
     if (this.#opened !== undefined) return work(this.#opened)

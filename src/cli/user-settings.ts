@@ -14,7 +14,7 @@ export type Texts = Readonly<Record<string, string>>
 export interface UserSettings {
   readonly profile?: string
   readonly profiles: Readonly<Record<string, Texts>>
-  /** The id of the default tenant, by the id of the vault. */
+  /** By the id of a vault: the id of its default tenant. */
   readonly tenants: Texts
   readonly others: Readonly<Record<string, unknown>>
 }

@@ -77,7 +77,7 @@ function encode(text: string, name: string): string {
 }
 
 /**
- * Returns a form with a file. The boundary is random, so that the content cannot contain it on purpose.
+ * Returns a form with a file. The boundary is random, so that nobody can put the boundary into the content on purpose.
  * @throws CofferError `validation` if the content is of another kind
  */
 function formatForm(

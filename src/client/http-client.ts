@@ -171,7 +171,7 @@ async function send(
     const bytes = await collectBytes(answer.body ?? [], maxAnswerMib * 1024 * 1024)
     if (bytes === undefined)
       throw new CofferError('unavailable', `The answer is larger than the limit of ${maxAnswerMib} MiB.`)
-    // An abort closes the connection, which looks like the end of a body without a length.
+    // An abort closes the connection. A closed connection also ends a body without a length.
     signal.throwIfAborted()
     return { status: answer.status, headers: answer.headers, text: decodeUtf8(bytes, 'the answer') }
   } catch (error) {
@@ -195,7 +195,7 @@ async function* receive(
 ): AsyncGenerator<Uint8Array> {
   try {
     yield* pieces ?? []
-    // An abort closes the connection, which looks like the end of a body without a length.
+    // An abort closes the connection. A closed connection also ends a body without a length.
     signal.throwIfAborted()
   } catch (error) {
     const message = `The connection to the server ended before the content was complete (${describeFailure(error)}).`

@@ -124,7 +124,7 @@ class Listener {
     }
   }
 
-  /** Deletes the webhook. Does not wait for answers to events, because they can no longer be reported. */
+  /** Deletes the webhook. Does not wait for answers to events, because these answers can no longer be reported. */
   async close(): Promise<void> {
     if (this.#id === undefined) return
     const { ask, report = ask } = this.#options

@@ -23,7 +23,7 @@ export interface WholeAnswer {
 const ADDED = ['cache-control', 'content-security-policy', 'date', 'x-content-type-options']
 const PLAIN = 'text/plain; charset=utf-8'
 
-/** Limits of the text that a terminal shows of one problem. */
+/** The most that a terminal shows of the text of one problem. */
 const MAX_CHARACTERS = 4000
 const MAX_PROPERTIES = 100
 const MAX_MESSAGES = 10
@@ -109,7 +109,7 @@ function readProblem(definition: RegisteredOperation, { status, headers, text }:
   return new CofferError(code, message.slice(0, MAX_CHARACTERS), details)
 }
 
-/** The part of an error of 3-D Secure that says what failed outside. */
+/** In an error of 3-D Secure, finds the part about a failure of a bank, directory or 3DS server. */
 function readServiceError(error: unknown): ServiceError | undefined {
   if (!isObject(error)) return undefined
   const { service_status, session_id, error_source, message, detail } = error
@@ -131,8 +131,7 @@ function findCode({ noun, verb }: RegisteredOperation, status: number, type: unk
 }
 
 /**
- * Renames the query parameters in the errors of a server to properties of the input. Errors of a local vault name these
- * properties.
+ * Errors of a server name query parameters. Here these names become names of properties, as in errors of a local vault.
  */
 function readErrors({ endpoint }: RegisteredOperation, errors: unknown): PropertyErrors | undefined {
   if (!isObject(errors)) return undefined

@@ -90,7 +90,7 @@ class TenantReader {
     const formulas = lists.get('formulas')
     if (formulas !== undefined)
       lists.set('formulas', this.#chooseFormulas(formulas, lists.get('reactors') ?? []))
-    // The webhook of a listener is left out, because it is deleted when its listener ends.
+    // The webhook of a listener is left out, because this webhook is deleted when the listener ends.
     const webhooks = lists.get('webhooks')
     if (webhooks !== undefined)
       lists.set(

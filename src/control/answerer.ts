@@ -56,7 +56,7 @@ export function createVaultAnswerer(given: VaultServiceOptions, options: VaultAn
   return createVaultService(given, options).answerer
 }
 
-/** `answerOwn` answers the code of runs, which reaches neither the control plane nor the dashboard. */
+/** `answerOwn` answers requests of reactor code, which reach neither the control plane nor the dashboard. */
 export function createVaultService(
   given: VaultServiceOptions,
   { control, key, isKeyForOthers: isForOthers = false, dashboard, prefix, allowHosts }: VaultAnswererOptions,

@@ -108,7 +108,7 @@ export class ControlState implements ControlPlane {
     return randomKey(this.app.random, 'ctl_')
   }
 
-  /** Sets the start of links in mail. The setting `public_url` has precedence. */
+  /** Sets the address with which links in mail begin. The setting `public_url` has precedence. */
   listenAt(url: string): void {
     this.app.deliveries.listenAt(url)
     for (const fork of this.forks.values()) fork.listenAt(url)
@@ -144,10 +144,9 @@ export class ControlState implements ControlPlane {
   }
 
   /**
-   * Resets the vault to the contents of another seed. If an application of the new seed has the name of an
-   * existing application, it gets the key of that application. Each request sees the state before or after
-   * the change. Forks and snapshots do not change. If the seed is refused, nothing changes. Resolves to the
-   * new applications.
+   * Resets the vault to the contents of another seed. If a new application has the name of an existing application, the
+   * new application gets the existing key. Each request sees the state before or after the change. Forks and snapshots
+   * do not change. If the seed is refused, nothing changes. Resolves to the new applications.
    * @throws CofferError like `seed apply`
    */
   async reseed(seed: unknown): Promise<SeededApplications> {
@@ -284,8 +283,9 @@ export class ControlState implements ControlPlane {
   }
 
   /**
-   * Moves the clock. If the clock moves forward, it first stops at each time at which work of the vault is due. Therefore
-   * this work has the time and sees the data as without a jump. Other due work is done at the end.
+   * Moves the clock. If the clock moves forward, it first stops at each time at which work of the vault is due.
+   * Therefore this work runs at its own time, and sees the data of that time, as without a jump. Other due work is done
+   * at the end.
    */
   async #jump(move: (clock: TestClock) => void): Promise<ClockState> {
     const clock = this.#requireClock()
@@ -295,7 +295,8 @@ export class ControlState implements ControlPlane {
     try {
       const { generation } = this.app
       for (const { at, records } of await this.app.deliveries.findOrdered(clock.end(), MAX_STOPS)) {
-        // A reset, or the restore of a snapshot, ends the jump, because the records belong to the former data.
+        // A reset, or the restore of a snapshot, ends the jump, because the remaining `records` belong to the former
+        // data.
         if (this.app.generation !== generation) break
         clock.stepTo(at)
         await this.#purge()
@@ -395,7 +396,7 @@ export class TestClock {
   /** ms since the epoch. */
   readonly now: Clock = () => this.#held ?? this.end()
 
-  /** The end of a jump while the clock moves in steps, or else the time of the clock, ms since the epoch. */
+  /** While the clock moves in steps, the end of the jump; otherwise the time of the clock. ms since the epoch. */
   readonly end: Clock = () => this.#frozen ?? this.#real() + this.#offset
 
   get state(): ClockState {

@@ -39,7 +39,7 @@ interface DashboardOptions {
 }
 
 export class Dashboard {
-  /** `bodyLimitBytes`: the limit of the body of a request to the vault. */
+  /** `bodyLimitBytes`: the vault accepts request bodies up to this size. */
   readonly handlers = (send: work.SendRequest, bodyLimitBytes: number) => ({
     pages: new Map<string, Page>([[SESSION_PATH, (request) => this.#describe(request)]]),
     forms: new Map<string, Page>([
@@ -57,8 +57,8 @@ export class Dashboard {
    */
   readonly #cookie: string
   /**
-   * The time when each session and sign-in link ends. The key of an entry is the digest of the secret of the session
-   * or link, so that the time of a lookup does not reveal the secret.
+   * The time when each session and sign-in link ends. The key of an entry is a digest: the time of a lookup must not
+   * reveal the secret of the session or link.
    */
   readonly #sessions = new BoundedMap<string, number>(MAX_SESSIONS)
   readonly #logins = new BoundedMap<string, number>(MAX_SESSIONS)

@@ -30,7 +30,7 @@ export class Faults {
     this.#rules = rules.map((rule) => ({ ...rule, matched: 0, applied: 0 }))
   }
 
-  /** Returns the rules that apply to the request, and counts this use of each. */
+  /** Returns the rules that apply to the request. For each of these rules, counts that it was applied. */
   async choose(target: Target): Promise<FaultRule[]> {
     const chosen: FaultRule[] = []
     for (const rule of this.#rules) {

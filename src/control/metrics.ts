@@ -8,8 +8,8 @@ import { BUCKETS_S, type RequestCounts } from './request-counts.js'
 
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 /**
- * The kinds of records whose numbers are metrics. The indexes of the vault give these numbers without reading
- * the records.
+ * The kinds of records that are counted for metrics. The indexes of the vault give these counts without reading the
+ * records.
  */
 const COUNTED = ['token', 'token_intent', 'application', 'reactor', 'proxy', 'session', 'webhook'] as const
 /** The vault is read at most this often, ms, so that frequent requests do not slow the server down. */

@@ -1,6 +1,6 @@
 /**
- * Answers the requests that the code of runs sends to the server that runs it. Requests of code to its own server
- * need no socket.
+ * Answers the requests that reactor code sends to its own server, the server that runs the code. These requests need no
+ * socket.
  */
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, usage } from '../errors.js'

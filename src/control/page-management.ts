@@ -1,6 +1,6 @@
 /**
- * The operations of the screens that manage proxies, webhooks, people, the tenant and tokens, and what the page
- * does not show of their answers.
+ * The operations of the screens that manage proxies, webhooks, people, the tenant and tokens, and what the page hides
+ * in the answers of these operations.
  */
 import { isObject } from '../domain/json/json.js'
 import { SENT_EVENT_TYPES } from '../domain/webhook/events.js'

@@ -104,7 +104,9 @@ async function readSteps(reader: StoreReader, tenant: number, id: string): Promi
   })
 }
 
-/** The log has no record if the clock ended a challenge in a browser, or if a setting ended it at once. */
+/**
+ * If the clock or a setting ended a challenge in a browser, the log has no record of the end, so the end is added here.
+ */
 function completeSteps({ authentication }: ThreeDsSessionRecord, steps: SessionStep[]): SessionStep[] {
   const { ended, endedBy, until } = authentication?.challenge ?? {}
   if (ended === undefined || until === undefined || steps.some(({ name }) => name === 'ended')) return steps

@@ -1,4 +1,4 @@
-/** Removes from tokens of the page the data that their masks do not hide. */
+/** If the mask of a token hides too little, removes the data from the token before the page shows the token. */
 import { canonicalJson, isObject } from '../domain/json/json.js'
 import type { TokenRecord } from '../domain/records/records.js'
 import type { Schema } from '../framework/schema.js'

@@ -18,7 +18,7 @@ import type { Place } from './place.js'
  * records, the newest are shown.
  */
 const MOST = 100
-/** The time line of a token shows the deliveries of at most this many requests, the newest. */
+/** The time line of a token shows deliveries only for the newest requests, at most this many. */
 const MOST_TRACES = 20
 const MAX_LENGTH = 400
 

@@ -30,9 +30,9 @@ import type { Place } from './place.js'
 
 /**
  * The operations that the page may perform. The answers of these operations contain no key, no setting of the vault,
- * and no data that the mask of a token or intent hides. If an answer contains output of code, the data in the output
- * is redacted. This list prevents accidents, but no attack by a signed-in person, who may act as any application and
- * change a mask with the rights of the application.
+ * and no data that the mask of a token or intent hides. If an answer contains output of code, the data in the output is
+ * redacted. This list prevents accidents. It does not stop an attack by a signed-in person, because this person can act
+ * as any application, and change a mask with the rights of the application.
  */
 const PERFORMED: Performed = {
   ...MANAGEMENT,
@@ -162,7 +162,7 @@ const SHOWN = [
 ] as const
 
 const MAX_NAMES = 1000
-/** The page shows the outcomes of the runs of at most this many requests, the newest. */
+/** The page shows how runs ended for the newest requests, at most this many. */
 const MAX_RUNS = 100
 
 export type News = Awaited<ReturnType<typeof readNews>>

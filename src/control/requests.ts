@@ -71,7 +71,7 @@ export class Requests {
     return { count: this.#count, first, records: this.#records.slice(Math.max(0, count - first)) }
   }
 
-  /** The trace ids of the newest requests whose work continues after the answer, at most `most`. */
+  /** The trace ids of requests whose work continues after the answer: the newest, at most `most`. */
   accepted(most: number): string[] {
     return this.#records
       .filter(({ status }) => status === 202)

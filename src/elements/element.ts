@@ -11,7 +11,7 @@ import { findShape } from './shapes.js'
 /** The inside of each field. Only this module and its importers can reach the inside of a field. */
 const insides = new WeakMap<object, Inside>()
 
-/** The form in which a page puts a part of a date field, for example the month, into a payload. */
+/** A part of a date field, for example the month, as a page writes this part in a payload. */
 export interface Wrapper<Element extends object = object> {
   element: Element
   method?: string

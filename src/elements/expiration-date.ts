@@ -30,8 +30,8 @@ export function formatDate(text: string, { showSpacing = false }: DateOptions): 
 }
 
 /**
- * Returns the last two digits of a year of four digits. A shorter year that begins with 20 is not cut, because it may become a
- * year of four digits.
+ * Returns the last two digits of a year of four digits. A shorter year that begins with 20 is not cut, because the user
+ * can still complete a year of four digits.
  */
 function formatYear(digits: string): string {
   if (!digits.startsWith('20')) return digits.slice(0, 2)

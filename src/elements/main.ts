@@ -15,7 +15,7 @@ export interface Given extends Server {
   frame: boolean
 }
 
-/** Parts of the older package that pages with a public key do not use. */
+/** Parts of the older package. Pages with a public key do not use these parts. */
 const MISSING = [
   'applications',
   'applicationKeys',

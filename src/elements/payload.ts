@@ -24,8 +24,8 @@ export function fillIn(payload: unknown): unknown {
 }
 
 /**
- * Returns an object with the structure of the payload that has the faults of the fields in their places. Returns
- * undefined if no field has a fault.
+ * Returns an object with the structure of the payload. In the place of each field, the object has the fault of the
+ * field. Returns undefined if no field has a fault.
  */
 function findFaults(payload: unknown, faults: FieldError[]): Record<string, unknown> | undefined {
   const field = findField(payload)

@@ -7,7 +7,7 @@ export interface Reference {
   path: string
 }
 
-/** The newest answers whose values fields can still show. */
+/** Fields can still show the values of this many answers, the newest. */
 const MAX_ANSWERS = 100
 
 const answers = new BoundedMap<string, Map<string, unknown>>(MAX_ANSWERS)

@@ -36,8 +36,8 @@ export class ByteBudget {
   }
 
   /**
-   * Whether a request of `holder` that holds `held` bytes may hold `wanted` bytes. Always true if no other request is
-   * in progress.
+   * Whether a request of `holder` may hold `wanted` bytes. The request holds `held` bytes now. Always true if no other
+   * request is in progress.
    */
   admits(holder: string, held: number, wanted: number): boolean {
     const others = this.#bytes - held

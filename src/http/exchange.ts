@@ -23,8 +23,8 @@ export interface HttpRequest {
   /** Resolves with undefined if the body is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
   /**
-   * Reads the body in pieces, no faster than they are taken. `streamBody` is absent if the body is in memory anyway.
-   * Call at most once, and not after `readBody`.
+   * Reads the body in pieces, no faster than the caller takes the pieces. `streamBody` is absent if the body is in
+   * memory anyway. Call at most once, and not after `readBody`.
    * @throws CofferError `too_large` if the body is longer than `limitBytes`
    */
   streamBody?(limitBytes: number): AsyncIterable<Uint8Array>
@@ -42,7 +42,7 @@ export interface HttpResponse {
   bytes?: Uint8Array
   /** Replaces `body`. The bytes are sent as they arrive, without a limit. */
   stream?: AsyncIterable<Uint8Array>
-  /** Closes the connection before anything is sent, or after this number of bytes of the body. */
+  /** When to close the connection: before anything is sent (`start`), or after this number of bytes of the body. */
   cutAt?: 'start' | number
   /** Whether only the caller may see the body of this problem: {@link CofferError.mayTellData}. */
   mayTellData?: boolean

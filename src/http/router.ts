@@ -24,9 +24,7 @@ export interface RelayMatch {
  */
 type Segments = readonly (string | undefined)[]
 
-/**
- * An area that is not emulated, and the path of this area that is equal to the path of the request or above that path.
- */
+/** An area that is not emulated. `path`: the path of this area to which the path of the request belongs. */
 export interface LeftOut {
   area: string
   path: string

@@ -126,7 +126,7 @@ class HttpServer {
     const options = {
       ...pem,
       maxHeaderSize: HEADER_LIMIT_BYTES,
-      // Our own check of this header answers with a problem document.
+      // Coffer checks this header itself, so that the answer is a problem document.
       requireHostHeader: false,
       connectionsCheckingInterval: CHECK_MS,
       headersTimeout: headersMs,
@@ -195,7 +195,7 @@ class HttpServer {
 
 /**
  * Resolves when the server no longer listens and all connections are closed. The `close` of an HTTP server would also
- * close idle connections, although a request may be about to arrive on them.
+ * close idle connections, on which a request is possibly about to arrive.
  */
 function closeListener(server: Server): Promise<void> {
   return new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve()))

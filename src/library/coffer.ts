@@ -47,7 +47,10 @@ export interface TestVault<Names extends string = string> extends Coffer<Names> 
   readonly control: Control<Coffer<Names>, string>
 }
 
-/** A vault and its HTTP server. A fork has no control key of its own, because the control key of the server controls it too. */
+/**
+ * A vault and its HTTP server. A fork has no control key of its own, because the control key of the server is also
+ * valid for its forks.
+ */
 export interface CofferServer<
   Names extends string = string,
   Key extends string | undefined = string | undefined,

@@ -12,7 +12,7 @@ import { type GuestMessage, type HostMessage, type MessageLimits, readGuestMessa
  */
 const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']
 
-/** A process with this niceness gets about a tenth of the processor time of normal processes under load. */
+/** Under load, a process with this niceness gets about a tenth of the processor time of a normal process. */
 const LOW_PRIORITY = 10
 
 /** `garbled`: the guest sent an invalid message and was killed. */

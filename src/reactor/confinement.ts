@@ -144,8 +144,8 @@ export interface Confinement {
    */
   wrapper: readonly string[]
   /**
-   * A command with an absolute path. If a process id is appended, the command prevents this process from opening file
-   * descriptors.
+   * A command with an absolute path, to which the caller appends the id of a process. The command prevents that process
+   * from opening file descriptors.
    */
   descriptorLimiter?: readonly string[]
 }

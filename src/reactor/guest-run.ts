@@ -44,7 +44,7 @@ const LONG_MS = 250
 /** In ms. A guest must be idle within this time after its answer. */
 const IDLE_MS = 250
 /**
- * The host processes this many calls of a run at a time. Answers have at most 4 MiB, so the answers of a run take at
+ * The most calls of a run that the host performs at a time. Answers have at most 4 MiB, so the answers of a run take at
  * most 16 MiB.
  */
 const CALLS_AT_ONCE = 4

@@ -122,7 +122,8 @@ export class HttpOutbound implements Outbound {
     if (allowed.length === 0) {
       const host = hostOf(url)
       const reason = `the host ${host} has a private address, which --allow-net does not list`
-      // The message does not show the address of the name, because callers and reactor code read the message.
+      // Callers and reactor code read the message, and must not learn the private address, so the message omits the
+      // address.
       const entry = isIP(host) === 0 ? `${host},ADDRESS` : entryOf(host, url.port)
       throw refusal('forbidden', reason, { allow: entry })
     }
@@ -142,7 +143,7 @@ function refusal(
   return new CofferError(code, `The destination cannot be called: ${reason}.${advice}`, { cause })
 }
 
-/** Formats an entry of `--allow-net`. `port` is empty if it is the usual port of the protocol. */
+/** Formats an entry of `--allow-net`. `port`: empty for the usual port of the protocol. */
 function entryOf(host: string, port: string): string {
   if (port === '') return host
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
@@ -219,7 +220,7 @@ export function createAllowList(entries: readonly string[]) {
     allowed.some((entry) => entry.host === normalizeHost(host) && (entry.port ?? port) === port)
   return {
     mayReach,
-    /** A listed host may resolve to any public address, and to each address that is on the list too. */
+    /** A listed host may have any public address. Any other address of the host must be listed too. */
     mayConnect: (host: string, address: string, port: number) => {
       if (!isPrivateAddress(address) || mayReach(address, port)) return true
       // The name `localhost` may have loopback addresses.

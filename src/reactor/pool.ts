@@ -30,7 +30,7 @@ const LARGE_CHARACTERS = 64 * 1024
  * further code.
  */
 const MAX_GROWTH_MIB = 16
-/** The memory that this many loads of the same code take does not count as growth, up to {@link MAX_LOADED_MIB}. */
+/** A child may also keep the memory of this many loads of its code, but not more than {@link MAX_LOADED_MIB}. */
 const LOADS_KEPT = 3
 const MAX_LOADED_MIB = 64
 /**
@@ -68,8 +68,8 @@ export class ReactorPool implements ReactorRuntime {
   readonly #services: PoolServices
   readonly #workers: Workers
   /**
-   * Queues by caller, in the order in which callers are served. No queue is empty. The inner values are functions
-   * that cancel the timer of a job.
+   * By caller: the jobs that wait, each with a function that cancels its timer. Callers are served in the order of this
+   * map. No queue is empty.
    */
   readonly #queues = new Map<string, Map<Job, () => void>>()
   #waiting = 0
@@ -289,7 +289,7 @@ export class ReactorPool implements ReactorRuntime {
     try {
       await mayStart?.()
     } catch (error) {
-      // A child that was not warm has not received the code of its assignment, so it is not used again.
+      // A child that was not warm is assigned to code that it has not received, so this child is not used again.
       this.#release(worker, isWarm)
       throw error
     }

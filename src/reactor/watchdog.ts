@@ -1,4 +1,4 @@
-/** Watches running children from a separate thread, so that their limits hold even while the host's event loop is busy. */
+/** Watches running children from a separate thread, so that their limits hold while the host's event loop is busy. */
 import { Worker } from 'node:worker_threads'
 import type { Guest } from './child.js'
 
@@ -105,7 +105,7 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
   // Measuring the memory takes microseconds on Linux, and starts a process on other platforms.
   const memoryEveryMs = workerData.platform === 'linux' ? 0 : 250
   const measuredAt = new Float64Array(ROWS)
-  /** For each row, its state and its deadline at the last look that found a running child in the row. */
+  /** For each row: its state and its deadline, as of the last time that `look` found a running child in the row. */
   const seen = new Int32Array(ROWS)
   const deadlines = new Float64Array(ROWS)
 

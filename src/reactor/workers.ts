@@ -138,7 +138,7 @@ export class Workers {
 
   /**
    * Starts spare children when a second child has been needed. No spare child is started earlier, because many vaults
-   * run only one reactor, and the start of a spare child would slow its first run.
+   * run only one reactor, and the start of a spare child would slow the first run of this reactor.
    */
   keepSpares(): void {
     if (this.#neededChildren < 2) return

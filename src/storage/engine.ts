@@ -144,7 +144,7 @@ export interface LogSealer {
   sealerOf(reader: EngineReader, tenant: number): Awaitable<SealEntries | undefined>
   /**
    * Returns an empty list if a chain contains the entries of the batch. Returns undefined in three cases: the entries
-   * cannot be decrypted, the tenant was deleted, or a chain no longer records whether it contains the entries.
+   * cannot be decrypted, the tenant was deleted, or it is no longer known whether a chain contains the entries.
    */
   openPending(
     reader: EngineReader,

@@ -13,8 +13,8 @@ import { noVault } from './vault-file.js'
 export interface ProcessIdentity {
   pid: number
   /**
-   * Returns when the process with this number (PID) started, as a text in any fixed format. Undefined if the process
-   * does not run.
+   * Returns the start time of the process with this number (PID), as a text in any fixed format. Undefined if the
+   * process does not run.
    */
   startOf(pid: number): string | undefined
   /** The id of the machine's boot, followed by a `/` and the PID namespace. Empty if the system does not report the boot. */

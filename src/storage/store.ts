@@ -5,8 +5,8 @@ import type { Kind, LogRecord, RecordOf } from '../domain/records/records.js'
 export type RangeField = 'created' | 'modified' | 'expires'
 
 /**
- * A condition over records. `domain/records/index-fields.ts` lists each kind's fields, and `barrier/log-block.ts` the fields of
- * logs.
+ * A condition over records. The fields of each kind are in `domain/records/index-fields.ts`, and the fields of logs are
+ * in `barrier/log-block.ts`.
  */
 export type Condition =
   | { field: string; value: string }
@@ -91,7 +91,7 @@ export interface StoreReader {
   isUsed(kind: Kind, tenant: number, id: string): Promise<boolean>
   /** Newest first. `total` is the exact number of matches. */
   find<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Found<K>>
-  /** Like `find`, but returns the location and size of each record and opens none. */
+  /** Like `find`, but opens no record, and returns the location and size of each record. */
   locate<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Located<K>>
   /**
    * Returns the newest matches below a `seq`, or the oldest matches above a `seq`. The cost depends on `size`, not on
@@ -118,7 +118,7 @@ export interface StoreReader {
 export interface RecordLocation<K extends Kind = Kind> {
   readonly kind: K
   readonly tenant: number
-  /** The stored size. The form of the record that callers get is never larger than this. */
+  /** The stored size. Callers get the record in a form that is never larger than this size. */
   readonly bytes: number
   /** A later record has a higher `seq`. */
   readonly seq: number

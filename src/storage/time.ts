@@ -1,6 +1,6 @@
 /**
- * Detects jumps of the wall clock, by which rows expire. For an hour after a jump, no record may be purged, because the
- * clock may be wrong. The engine stores the times that are needed to detect jumps.
+ * Rows expire by the wall clock. This file detects jumps of the wall clock. For an hour after a jump, no record may be
+ * purged, because the clock may be wrong. The engine stores the times that are needed to detect jumps.
  */
 import { formatDate } from '../domain/dates.js'
 import type { ClockState } from './store.js'
@@ -11,7 +11,9 @@ export interface Times {
   time: number
   /** The time of the last change. `last` is earlier than `time` if the clock has gone back. */
   last: number
-  /** When the current jump of the clock was first seen. 0: the clock has not jumped, or the jump is settled. */
+  /**
+   * The time when the current jump of the clock was first seen. 0: the clock has not jumped, or the jump is settled.
+   */
   since: number
   /** Records that expired until this time may still be purged while the jump is not settled. */
   until: number

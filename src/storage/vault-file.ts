@@ -16,7 +16,7 @@ const HEADER_FILE = 'vault.json'
  */
 const DRAFT_FILE = 'being-created'
 export const STATE_FILE = 'state'
-/** Matches the names of a vault's files, except the header. */
+/** Matches the names of a vault's files, except the name of the header. */
 const REMAINS = /^(?:state|state\.next|(?:journal|head|aside)-.*)$/
 const HEADER_LIMIT = 64 * 1024
 

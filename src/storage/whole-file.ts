@@ -8,7 +8,7 @@ import { type Files, removeQuietly } from './files.js'
 
 /** Error codes of file systems without hard links. */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EINVAL']
-/** Error codes for a directory that may not be opened, or that the system cannot sync. */
+/** Error codes for a directory that this process is not allowed to open, or that the system cannot sync. */
 const NO_DIRECTORY_SYNC = ['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR']
 /**
  * The longest final name of a file, in bytes. File systems permit 255 bytes, and a temporary name is longer than the final name.

@@ -49,7 +49,7 @@ export function sendToServer({ ask }: Task, { run }: SendOptions): Send {
       return readTokens(await ask({ payload }, 'token tokenize', key), rows.length)
     } catch (error) {
       const isOfRows = error instanceof CofferError && OF_ROWS.includes(error.code)
-      // A retry time means that the server is still performing this batch for an earlier run that was killed.
+      // If the error has a retry time, the server is still performing this batch for an earlier run that was killed.
       if (!isOfRows || error.retryAfterSeconds !== undefined) throw error
       return rows.length === 1 ? [refuseOnly(error)] : []
     }

@@ -11,7 +11,7 @@ import { displayLines } from '../output/display.js'
 import { printNotice } from '../output/output.js'
 import { isTerminal, write } from '../output/terminal.js'
 
-/** Stands for the name of the file in a form. */
+/** In the printed call, stands for the name of the file to send. */
 const BODY_FILE = 'FILE'
 
 export async function printCurl(line: OperationLine): Promise<void> {
@@ -22,7 +22,7 @@ export async function printCurl(line: OperationLine): Promise<void> {
   const { prefix = DEFAULT_PREFIX, url = `http://localhost:${DEFAULT_PORT}`, insecure, ca } = config
   if (args.length > positionals.length) throw usage('--curl takes one id at a time.')
   const named = Object.fromEntries(positionals.map((name, at) => [name, args[at]]))
-  // If the request takes a body, this command does not read the body.
+  // The printed call contains no body, so this command does not read a body.
   const { inputs } = endpoint.takesBody ? { inputs: [named] } : await gatherInputs(context, line)
   const target = formatTarget(definition as RoutedOperation, inputs[0] ?? {})
   const { apiKey, controlKey, idempotencyKey } = headerNames(prefix)

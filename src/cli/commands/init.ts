@@ -76,7 +76,10 @@ function isMissing(place: VaultLocation): Promise<boolean> {
   )
 }
 
-/** The flags that later commands need. If a value came from a variable, no flag is needed. */
+/**
+ * The flags that later commands need. If a value came from a variable, no flag is needed, because later commands read
+ * this variable too.
+ */
 function repeatFlags({ vault, store, storePasswordFile, keyFile }: Options, directory: string): string {
   const given = {
     '--vault': vault,

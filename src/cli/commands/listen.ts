@@ -89,7 +89,7 @@ async function printOutcome(context: CommandContext, outcome: Outcome, isSent: b
   await write(terminal.stdout, `${display(words.join('  ').trimEnd())}\n`)
 }
 
-/** Requests of connections that open the vault itself take turns, because only one connection at a time can have the vault open. */
+/** Only one connection at a time can have the vault open, so requests that open the vault themselves take turns. */
 class Turns {
   #last: Promise<unknown> = Promise.resolve()
 

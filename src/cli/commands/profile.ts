@@ -14,7 +14,10 @@ import { readUserSettings, type Texts, type UserSettings, writeUserSettings } fr
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'store-password-fd', 'no-input']
 const API_KEY = 'api-key'
 const NO_REVEAL = 'no-reveal'
-/** Marks the profile in use in a list of names. No argument contains this character, so no profile has this name. */
+/**
+ * In a list of names of profiles, stands for the profile in use. No argument contains this character, so no profile has
+ * this name.
+ */
 const IN_USE = '\0'
 /** Settings for the server of a profile. No other server receives these settings. */
 const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']

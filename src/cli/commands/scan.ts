@@ -23,8 +23,8 @@ const PAGE = 100
 const PIECE = 256 * 1024
 const MAX_FINDINGS = 10_000
 /**
- * The bytes of the longest value in its longest encoding (`%5C%75%30…`). Pieces overlap by this number of bytes, so
- * that no value is missed.
+ * Pieces overlap by this number of bytes, so that no value is missed. The longest value has this length in its longest
+ * encoding (`%5C%75%30…`).
  */
 const OVERLAP = 18 * LONGEST_VALUE
 

@@ -277,7 +277,7 @@ async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   const isRead = ids.length === 1 && ids[0] === '-'
   if (!takesMany(definition) || (ids.length < 2 && !isRead)) return draft
   if (isRead) {
-    // All ids are read before the vault is opened, because the command that writes them may need the vault.
+    // All ids are read before the vault is opened, because the command that writes the ids may need the vault too.
     const { chunks, name } = await input.openStream('-', `<${property}>`)
     const bytes = await collectBytes(chunks, MAX_ID_BYTES)
     if (bytes === undefined) throw new CofferError('too_large', 'Standard input has more than 64 MiB of ids.')

@@ -96,7 +96,7 @@ export class InputReader {
     const name = `${flag} (${path})`
     let file: number | undefined
     try {
-      // Without O_NONBLOCK, opening a named pipe would block until it has a writer.
+      // Without O_NONBLOCK, opening a named pipe would block until the pipe has a writer.
       const flags = (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0)
       file = fs.openSync(resolve(this.#io.cwd(), path), fs.constants.O_RDONLY | flags)
       refuseExposed(fs.fstatSync(file), name)

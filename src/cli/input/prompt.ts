@@ -25,7 +25,7 @@ export interface Question {
   choices?: readonly Choice[]
   /** Shows a star for each typed character, and eight stars after the answer. */
   sensitive?: boolean
-  /** The prompt does not end with a tick, because the answer is validated only later. */
+  /** After the answer, the prompt shows no tick, because the answer is validated only later. */
   isUnchecked?: boolean
   /** Returns true, or an error message that does not contain the answer. The answer of checkboxes is a list. */
   // biome-ignore lint/suspicious/noExplicitAny: the type of the question decides

@@ -18,7 +18,7 @@ const MAX_COLUMNS = 32
 
 const cell = { container: text, sees: enumOf('plain', 'masked', 'redacted', 'none'), 'example?': {} } as const
 const decider = { by: text, 'rule?': count, 'description?': text } as const
-/** One line of CSV, NDJSON and other formats of lines. */
+/** The items of CSV, NDJSON and other formats that print one item on each line. */
 const matrixLines = arrayOf(
   object({
     ...{ application: text, application_id: text, application_type: text },
@@ -27,7 +27,7 @@ const matrixLines = arrayOf(
 )
 const previewLines = arrayOf(object({ ...cell, ...decider, permission: text }))
 
-/** Lines for formats of lines, and for JSON with --fields. JSON without --fields is the whole answer. */
+/** Whether to print one item for each cell. JSON without --fields is the whole answer instead. */
 const asLines = ({ format, context }: Task) => format !== 'json' || context.config.fields !== undefined
 
 const showMatrix: Hooks = {

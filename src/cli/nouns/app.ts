@@ -17,7 +17,7 @@ const createAgent: Hooks = {
 
 /**
  * The question before the change says when the old keys end. If the old keys have a grace time, a notice after the
- * change repeats when they end.
+ * change says again when the old keys end.
  */
 const regenerateKeys: Hooks = {
   confirm: async ({ args, input, context }) => {

@@ -40,8 +40,8 @@ const mailInvitation: Hooks = {
 }
 
 /**
- * Warns if another invitation for the same address is pending, because the person probably wants to send that mail
- * again.
+ * Warns if another invitation for the same address is pending, because the person probably wants to send the mail of
+ * the pending invitation again.
  */
 const createInvitation: Hooks = {
   run: async (task) => {

@@ -5,8 +5,8 @@ import { printWarning } from '../output/output.js'
 import type { Hooks } from '../task.js'
 
 /**
- * Warns about code that cannot run before it is stored, so that a person can interrupt the command. The code is
- * stored anyway. The check does not run the code.
+ * Before code is stored, warns if the code cannot run, so that a person can interrupt the command. The code is stored
+ * anyway. The check does not run the code.
  */
 export const storeCode: Hooks = {
   run: async (task, usual) => {

@@ -42,7 +42,7 @@ const useTenant: Hooks = {
   },
 }
 
-/** Asks for the name of the tenant before deleting it, and warns that backups still contain its data. */
+/** Asks for the name of the tenant before deleting it, and warns that backups still contain the data of the tenant. */
 const deleteTenant: Hooks = {
   confirm: async ({ context: { terminal }, key, ask, askAsOwner, withOpenVault }) => {
     // The name is read with the rights of the owner: an application can have permission to delete its tenant without permission

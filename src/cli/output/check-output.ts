@@ -47,7 +47,7 @@ export function checkOutput({ config, registry }: Io, printing: Printing, option
     requireShownOnce(itemOutput(prints.result), fields)
 }
 
-/** Whether the command fails without standard output. A server can run without it. */
+/** Whether the command fails without standard output. A server can run without standard output. */
 export function needsStdout(command: ParsedLine['command']): boolean {
   if ('run' in command) return command.prints !== 'notices' && command.name !== 'serve'
   return command.some(({ output }) => output !== undefined)

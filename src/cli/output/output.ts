@@ -12,8 +12,8 @@ export type Summarize = (items: readonly unknown[]) => {
 }
 
 /**
- * `fields` replaces `columns`, in JSON too. If `fields` is empty, all fields are printed. `hints`: notices for an empty
- * list and for no result.
+ * `fields` replaces `columns`, in JSON too. If `fields` is empty, all fields are printed. `hints`: the notices to print
+ * for an empty list (`empty`), and if there is no result (`done`).
  */
 export interface PrintOptions extends Pick<Layout, 'marks' | 'formats' | 'wraps' | 'optional'> {
   format: Format

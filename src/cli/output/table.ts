@@ -47,7 +47,7 @@ export interface Layout {
   width: number
   bold: Bold
   marks?: Readonly<Record<string, string>> | undefined
-  /** The format of the members of a list, by field; default: JSON. */
+  /** By field with a list: the format of the members of the list. Default: JSON. */
   formats?: Readonly<Record<string, FormatItem>> | undefined
   wraps?: boolean | undefined
   optional?: readonly string[] | undefined

@@ -94,8 +94,8 @@ function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
       const tenant = await findTenantChoice(context)
       const change = { added: opener, choose: chooseSlots, tenant }
       const slots = await changeKeySlots(place, choose, change).catch(async (error: unknown) => {
-        // The new key file is removed only after this error, because only then it is certain that the file
-        // opens nothing.
+        // The new key file is removed only after a conflict, because only a conflict proves that the file opens
+        // nothing.
         const isRefused = error instanceof CofferError && error.code === 'conflict'
         for (const path of saved)
           if (isRefused) await rm(path, { force: true })

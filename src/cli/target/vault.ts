@@ -58,7 +58,7 @@ export async function retryPassphrase<V>({ typed }: CommandContext, open: () => 
   }
 }
 
-/** Whether this process has opened the vault, so that it also answers the code of reactors. */
+/** Whether this process has opened the vault. Then this process also answers the requests of reactor code. */
 function isApp(vault: Vault): vault is App {
   return vault.attachServer !== undefined
 }

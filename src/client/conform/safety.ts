@@ -56,7 +56,7 @@ export const EFFECTS: Readonly<Record<string, Effect>> = {
   'apple-pay certificate get': 'own',
   'apple-pay create': 'remains',
   'apple-pay delete': 'own',
-  // The domains belong to the tenant.
+  // The domains belong to the whole tenant, and not to the run.
   'apple-pay domain deregister': 'tenant',
   'apple-pay domain list': 'tenant',
   'apple-pay domain register': 'tenant',
@@ -200,7 +200,7 @@ const BUSY_CODE =
 
 const REPLACEABLE = /^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$/
 
-/** `own`: the ids and idempotency keys of the case that the run replaces by its own. */
+/** `own`: the ids and idempotency keys of the case. The run replaces these by ids and keys of its own. */
 export type Verdict = { isSafe: true; own: readonly string[] } | { isSafe: false; reason: Reason }
 
 export function judgeCase({ steps, except = [] }: Pick<Case, 'steps' | 'except'>): Verdict {
@@ -281,7 +281,7 @@ function isReplaceable(id: string, uses: readonly { key: string; text: string }[
   )
 }
 
-/** All texts of a value with the key of the property that contains them. */
+/** Returns each text in a value, together with the key of the property that contains the text. */
 export function listTexts(value: unknown, key = ''): { key: string; text: string }[] {
   if (typeof value === 'string') return [{ key, text: value }]
   if (Array.isArray(value)) return value.flatMap((item) => listTexts(item, key))

@@ -40,7 +40,7 @@ export function applyFaults({ refuse, refuseStale }: Refusal): VaultStep {
 /** Kinds of faults with which the server still runs the request. */
 const PASSED_ON: readonly FaultRule['kind'][] = ['delay', 'destination', 'provision']
 
-/** Returns the result of building the code, or undefined if no rule sets one. */
+/** Returns the result of building the code, or undefined if no rule sets the result. */
 function findProvision(rules: readonly FaultRule[]): Build | undefined {
   const rule = rules.find(({ kind }) => kind === 'provision')
   if (rule === undefined) return undefined

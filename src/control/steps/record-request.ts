@@ -56,8 +56,8 @@ export function recordRequest(prefix: string, registry: Registry): VaultStep {
 const KEY_HEADER = /^[a-z][a-z0-9]{0,19}-api-key$/
 
 /**
- * Tells why a request has no application. The result also names a key header with another prefix, because the server
- * does not read this header.
+ * Tells why a request has no application. If the request has a key header with another prefix, the result names this
+ * header, because the server does not read it.
  */
 function describeKey({ request, applicationId, fault }: VaultExchange, status: number, read: string) {
   const sent = Object.keys(request.headers).filter((name) => KEY_HEADER.test(name))

@@ -333,10 +333,7 @@ export function describeComponents(schemas: readonly Schema[]): Record<string, J
   return found
 }
 
-/**
- * Describes an error answer of 3-D Secure: the usual problem document, or the form of the failures of the 3DS
- * service.
- */
+/** Describes an error answer of 3-D Secure: the usual problem document, or a failure as the 3DS service reports it. */
 function describeServiceProblem(traceId: string): JsonSchema {
   const schema = { anyOf: [toJsonSchema(problemOutput), toJsonSchema(serviceProblem)] }
   return {

@@ -18,9 +18,9 @@ import type { Page } from './pages.js'
  */
 const GUESSES = { count: 60, periodMs: 60_000 }
 /**
- * The maximum size of the form, in bytes. Two names of 5,000 characters fit even if each character takes twelve
- * bytes. Names of 5,000 characters are too long. A smaller limit would refuse their form before the check that
- * reports long names.
+ * The maximum size of the form, in bytes. Two names of 5,000 characters fit even if each character takes twelve bytes.
+ * Names of 5,000 characters are too long. With a smaller limit, the form would be refused before the check that reports
+ * long names.
  */
 const FORM_LIMIT_BYTES = 128 * 1024
 const SHOWN_NAME = 200

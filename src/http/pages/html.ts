@@ -24,7 +24,7 @@ body { margin: 0 auto; max-width: 56rem; padding: 1rem; color: var(--ink); font:
 h1 { margin: 1rem 0 0 } p { margin: .5rem 0 } a { color: var(--accent) } .dim { color: var(--dim) }
 `
 
-/** The policy allows the style sheet and the script by their digests (CSP 3, 2.3.1). */
+/** The content security policy names the style sheet and the script by their digests (CSP 3, 2.3.1). */
 export function answerHtml(page: HtmlPage): HttpResponse {
   const { status = 200, title, body, style, script, hasForm = false } = page
   const answer = answerText(

@@ -51,7 +51,7 @@ async function renderPage(title: string): Promise<HttpResponse> {
   const body = `<div id="page"></div>
 <noscript><p>This page needs JavaScript. The interface is described in <a href="/openapi.json">the OpenAPI document</a>.</p></noscript>
 <div id="guide" hidden>${renderClients()}${renderFidelity()}${renderTestCards()}</div>`
-  // The script and the style are compressed in the package, because they are a large part of it.
+  // The script and the style are compressed in the package, because both are a large part of the package.
   const { brotliDecompressSync } = await import('node:zlib')
   const read = (name: string) => brotliDecompressSync(readFileSync(findAsset(`${name}.br`))).toString()
   return answerHtml({ title, body, style: read('page.css'), script: read('page.js') })

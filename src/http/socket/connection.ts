@@ -37,7 +37,7 @@ export class Connection {
       const [request] = this.#requests.splice(0)
       request?.close()
     })
-    // Node resumes the socket to read the body of a request, and after the client has read answers.
+    // Node resumes the socket by itself: to read the body of a request, and when the client has read answers.
     socket.on('resume', () => this.#requests.length > MAX_AHEAD && socket.pause())
   }
 

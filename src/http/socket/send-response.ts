@@ -36,7 +36,8 @@ export async function sendResponse(
     if (isComplete) return void response.end(content)
     response.write(content)
   }
-  // If bytes of the body were still unread, closing would reset the connection, and the client could lose the response.
+  // If bytes of the request were still unread, closing would reset the connection, and the client could lose the
+  // response.
   if (!isComplete && body.isArriving) body.drain(() => void response.end())
   else response.end()
 }

@@ -128,7 +128,7 @@ export class ServedRequest implements HttpRequest {
     if (answer.cutAt === 'start') return void message.socket.destroy()
     if (!message.complete || (isStopping && this.#connection.isLast)) headers.connection = 'close'
     const length = stream === undefined ? (bytes?.length ?? Buffer.byteLength(body)) : 0
-    // The answer to a request whose content is streamed keeps the reserved bytes until the stream has ended.
+    // An answer that is a stream keeps the reserved bytes until the stream has ended.
     if (stream === undefined) this.lease.settle(length)
     const close = () => this.close()
     const isSmall = length <= LARGE_BYTES

@@ -54,7 +54,7 @@ export function performOperation(
     exchange.route = endpoint.path
     exchange.operationName = operation.name
     const idempotencyKey = readHeader(request.headers, names.idempotencyKey)
-    // An operation of a single unit of work reads the rights of a cached caller again in this unit.
+    // If an operation is a single unit of work, this unit reads the rights of a cached caller again.
     const allowsCached = isOneUnit(operation) && idempotencyKey === undefined
     const identified = await authenticator.byKey(exchange, allowsCached)
     // `perform` checks the permission too. This earlier check refuses a forbidden request before its body is read.

@@ -136,7 +136,7 @@ export class Agent extends EventEmitter {
   }
 }
 
-/** Listeners for sockets are accepted and never called, except for `connect`. */
+/** A socket accepts listeners for all events, but calls only listeners for `connect`. */
 class Socket extends EventEmitter {
   readonly encrypted: boolean
   readonly authorized: boolean

@@ -91,8 +91,8 @@ for (const name of NODE_METHODS) {
 }
 
 /**
- * Node has a method for each encoding. Some packages use the methods for single encodings, because these methods are
- * faster in Node.
+ * Node has a method for each encoding. Some packages use these methods, because in Node they are faster than `toString`
+ * and `write`.
  */
 for (const encoding of split('ascii base64 base64url hex latin1 ucs2 utf8')) {
   define(

@@ -40,7 +40,7 @@ const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: stri
 /** The module `crypto`. The `webcrypto` of the module `crypto` is the global `crypto`, per W3C Web Cryptography. */
 export function createCrypto(epoch: Epoch) {
   const keys = new WeakMap<object, object>()
-  /** The class exists because packages test whether a value is a key. */
+  /** Packages use this class with `instanceof`, to test whether a value is a key. */
   class KeyObject {
     constructor() {
       throw new TypeError('Use createSecretKey, createPublicKey or createPrivateKey')

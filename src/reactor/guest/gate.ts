@@ -8,7 +8,7 @@ import type { GuestTime } from '../../framework/ports/reactors.js'
 import { toBuffer } from './bytes.js'
 import { type Any, define, guard, plainError, viewMemory, type Work } from './shield.js'
 
-/** Identifies the current run. A callback of an earlier run compares `current` and detects that its run is over. */
+/** Identifies the current run. By comparing `current`, a callback of an earlier run detects that its run is over. */
 export interface Epoch {
   current: object
   /** The time that the code of the run sees; absent for the real time. */

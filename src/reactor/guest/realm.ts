@@ -91,8 +91,8 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
       Reflect.apply(work, module.exports, [module.exports, ownRequire, module, filename, '/'])
       return module.exports
     }
-    // The package `node-fetch` needs modules that do not exist for reactor code, so `require` provides its own
-    // `node-fetch`.
+    // The package `node-fetch` needs modules that do not exist for reactor code, so `require` provides a `node-fetch`
+    // of our own.
     const findPackage = (name: string) => (name === 'node-fetch' ? undefined : packages.get(name))
     const { fetch } = globals
     const own: Internals = { ...internals, fetch, scope }

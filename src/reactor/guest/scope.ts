@@ -6,7 +6,7 @@ import { loadV8 } from './late.js'
 
 type Values = ReadonlyMap<object, unknown>
 type Work = () => unknown
-/** Runs its argument with the values that were current when this function was made. */
+/** Runs `work` with the values that were current when this `Restore` was made. */
 export type Restore = (work: Work) => unknown
 
 const NOTHING: Values = new Map()

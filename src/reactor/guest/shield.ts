@@ -4,7 +4,7 @@
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
 
-// biome-ignore lint/suspicious/noExplicitAny: what the code passes is checked by the functions it is passed to.
+// biome-ignore lint/suspicious/noExplicitAny: each function checks the values that it receives from the code.
 export type Any = any
 export type Work = (...args: Any[]) => Any
 

@@ -38,7 +38,7 @@ export function stripAfterLockdown(): void {
   keep(globalThis, LANGUAGE)
 }
 
-/** The last step: removes the functions of the process object, except for its events, and disables `import()`. */
+/** The last step: removes all members of the process object that are not in `PROCESS`, and disables `import()`. */
 export function stripProcess(node: object): void {
   keep(node, PROCESS)
   Object.defineProperty(node, 'env', { value: Object.freeze({}) })

@@ -77,8 +77,8 @@ function openTenant(keys: VaultKeys, row: Row): RecordOf['tenant'] | undefined {
 }
 
 /**
- * Verifies the seal of each row. Calls `verify` twice, because tenants' records contain the keys of other rows and may come after
- * these rows. Reports one finding for each tenant whose keys are lost.
+ * Verifies the seal of each row. Calls `verify` twice: first for the records of tenants, because these contain the keys
+ * of other rows and may come after those rows. Reports one finding for each tenant whose keys are lost.
  */
 export async function verifySeals(
   keys: VaultKeys,

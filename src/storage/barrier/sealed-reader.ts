@@ -23,8 +23,8 @@ import { type RecordCache, sumCounters } from './record-cache.js'
 import * as sealing from './sealing.js'
 
 /**
- * A page of locations contains sealed records up to this many bytes in total. After this limit, a large record of the
- * page is not read before it is opened.
+ * A page of locations contains sealed records up to this many bytes in total. Beyond this limit, a large record of the
+ * page is read only when it is opened.
  */
 const HELD_BYTES = 1024 * 1024
 /** Other requests may run after this many sealed bytes were opened, which takes a few milliseconds. */
@@ -34,7 +34,7 @@ export interface SharedState {
   keys: VaultKeys
   cache: RecordCache
   heads: HeadCache
-  /** The sealed bytes that were opened since other requests could last run. */
+  /** The sealed bytes that were opened since the last pause, in which other requests could run. */
   opened: number
   /** Returns how far {@link StoreReader.codeTime} is behind the wall clock, ms. */
   codeLag(): number
@@ -202,7 +202,10 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
     return new Promise(setImmediate).then(() => this.#openNow(keys, row) as RecordOf[K])
   }
 
-  /** Opens a record, and leaves out the code of a card if the code has expired, because the sweep may not have erased it yet. */
+  /**
+   * Opens a record, and leaves out the code of a card if the code has expired, because it is possible that the sweep
+   * has not erased the code yet.
+   */
   #openNow(keys: RecordKeys, row: Row): RecordOf[Kind] {
     const record = sealing.openRecord(keys, row)
     const isToken = row.kind === KINDS.token || row.kind === KINDS.token_intent

@@ -55,8 +55,9 @@ export function keysOfRecord<K extends Kind>(
 }
 
 export function idOf(record: RecordOf[Kind]): string {
-  // The record of a tenant is stored under the tenant's number, because other rows contain only this number. The tenant's UUID is
-  // one of the row's keys. Other records can have an attribute `number` that is a text.
+  // The record of a tenant is stored under the tenant's number, because other rows contain only this number. The
+  // tenant's UUID is one of the row's keys. The type is checked, because other records can have an attribute `number`
+  // that is a text.
   if ('number' in record && typeof record.number === 'number') return String(record.number)
   return 'id' in record ? record.id : ''
 }

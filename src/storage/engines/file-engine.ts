@@ -70,8 +70,8 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
       pass: () => this.#syncSoon(),
       end: () => this.#endRound(),
     })
-    // An earlier command may have left rows that must be overwritten. The timer starts now, because there may be no
-    // request that starts it.
+    // An earlier command may have left rows that must be overwritten. The timer starts now, because it is possible that
+    // no request comes and starts the timer.
     this.#eraseLater()
   }
 

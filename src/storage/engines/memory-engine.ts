@@ -134,7 +134,9 @@ export class MemoryEngine implements Engine {
     })
   }
 
-  /** Creates an engine with those rows of `state` for whose kind `keeps` returns true. */
+  /**
+   * Creates an engine from `state`. For each kind, `keeps` returns whether the new engine gets the rows of the kind.
+   */
   fork(state: MemoryState, clock: Clock, keeps: (kind: number) => boolean): MemoryEngine {
     state.forked ??= merge(state.layers, keeps)
     return new MemoryEngine(clock, [state.forked], state.counters)

@@ -168,7 +168,7 @@ export class GroupCommit {
     }
     if (this.#hasPending) this.#patience.start()
     else this.#patience.stop()
-    // The tree shows all changes but those of the group. Under steady writes the group is never empty, so the
+    // The tree shows all changes except the changes of the group. Under steady writes the group is never empty, so the
     // changes of the log must be forgotten here, or they would stay in memory twice.
     this.#newChanges = new Memtable(this.#group.changes)
   }

@@ -28,7 +28,7 @@ export function writeKeyCopies(context: LsmContext, rows: readonly Row[]): SSTab
   return finish(writeRows(context, sorted))[0]?.sstable ?? null
 }
 
-/** Returns the rows of the next copy: the rows of the present copy with the changes of the flushed memtable. */
+/** Returns the rows of the next copy: the rows of the present copy, changed as the flushed memtable says. */
 export function nextKeyRows(copies: KeyCopies, flushed: Memtable, tables: readonly LiveSSTable[]): Row[] {
   const changed = [...flushed.each()].filter(({ kind }) => kind === KEY_ROWS).map(plainRow)
   const isKept = ({ tenant, id }: Row) => !flushed.hides(tenant, toText(id))

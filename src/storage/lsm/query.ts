@@ -33,7 +33,7 @@ export class ChangeCounters {
 }
 
 export interface View {
-  /** Newest first. Each memtable shadows rows of the memtables after it in this list, and rows of tables. */
+  /** Newest first. Each memtable shadows rows of tables, and of the memtables that follow in this list. */
   memtables: readonly Memtable[]
   /** The number of memtables at the beginning of the list whose changes are not committed yet. */
   uncommitted: number

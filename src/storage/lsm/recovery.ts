@@ -25,7 +25,7 @@ import { createWal, NO_TAG, openWal, readWal, WAL_LIMIT, type Wal, type WalConte
 /** The names of copies of damaged logs begin with this prefix. */
 export const ASIDE = 'aside-'
 
-/** Writes an empty log, and the state of a vault with these tables. `name`: the file of the state. */
+/** Writes an empty log, and the `state` of a vault that has these tables. `name`: the file of the state. */
 export function createState(
   options: LsmOptions,
   tables: readonly LiveSSTable[] = [],

@@ -255,8 +255,7 @@ export function readWal(context: LsmOptions, ref: WalRef): WalContents {
 function readHead(context: LsmOptions, id: string): WalPosition | undefined {
   const path = headPath(context, id)
   const stat = context.files.stat(path)
-  // If a directory or a file that is too large has the name of the head, the head counts as missing, and the caller still reads
-  // the log.
+  // A head that is not a file, or that is too large, counts as missing, and the caller still reads the log.
   if (stat !== undefined && (stat.kind !== 'file' || stat.size > HEAD_PLAIN + SEAL_BYTES)) return undefined
   const sealed = readWhole(context.files, path, HEAD_PLAIN + SEAL_BYTES)
   const opened =

@@ -37,7 +37,7 @@ export function parseStoreAddress(text: string): StoreAddress {
 }
 
 function parse(text: string): StoreAddress {
-  // The address of a socket may have no host, but a URL needs one.
+  // The address of a socket may have no host, but a URL must have a host.
   const url = new URL(text.replace(/^([a-z]+:\/\/(?:[^/?#]*@)?)(?=\/)/i, `$1${NO_HOST}`))
   const given = [...url.searchParams]
   const isKnown = given.every(([name, value]) => PARAMETERS[name]?.test(value))
@@ -78,7 +78,7 @@ function isLocal(host: string): boolean {
 }
 
 function chooseTls(host: string, mode: string): { ssl: ClientConfig['ssl']; warning?: string } {
-  // `host` is set, because the certificate of a server with an IP address would otherwise be compared with another name.
+  // Without `host`, if the server has an IP address, its certificate would be compared with another name.
   if (mode === 'verify-full') return { ssl: { host } as ClientConfig['ssl'] & object }
   if (isLocal(host) && mode === 'disable') return { ssl: false }
   const warn = (what: string) => `The connection to the store (sslmode=${mode}) ${what}.`

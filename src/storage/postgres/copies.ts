@@ -47,8 +47,8 @@ export function withSnapshot<T>(
 }
 
 /**
- * Yields all rows in order, as they were when the cursor was declared. The statements `then` are sent after the declaration, so
- * they do not affect the yielded rows.
+ * Yields all rows in order, as they were when the cursor was declared. The statements in `then` are sent after the
+ * declaration, so these statements do not affect the yielded rows.
  */
 async function* eachRow(connection: Connection, where = '', then: readonly Statement[] = []) {
   const select = `select ${ROW}, r.sealed, r.keys from coffer_rows r ${where} order by tenant, kind, seq`

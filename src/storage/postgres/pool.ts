@@ -27,8 +27,8 @@ const LONG_TIMEOUT_MS = 30_000
 const WHOLE_STORE_TIMEOUT_MS = 12 * 60 * 60_000
 
 /**
- * With these settings, the planner of PostgreSQL avoids these steps if possible. Therefore the planner reads an index
- * in order, whatever the statistics of the tables say.
+ * The steps that PostgreSQL's planner must avoid if possible. Without these steps, the planner reads an index in order,
+ * whatever the statistics of the tables say.
  */
 const AVOIDED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'hashagg', 'sort']
 const SETTINGS = [
@@ -37,7 +37,7 @@ const SETTINGS = [
   // With this option, PostgreSQL plans each prepared statement once.
   'plan_cache_mode=force_generic_plan',
   'default_transaction_isolation=read\\ committed',
-  // In ms. The limit exceeds 1 s, the time after which PostgreSQL looks for a deadlock.
+  // In ms. The limit exceeds 1 s, because PostgreSQL looks for a deadlock only after 1 s.
   'lock_timeout=1500',
 ]
 

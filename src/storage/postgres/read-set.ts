@@ -35,10 +35,7 @@ export class ReadSet {
     return this.#mode !== 'read' || this.#moments <= 1
   }
 
-  /**
-   * The attempt has read rows that are not cached. An attempt that has read rows that are not cached may not have seen
-   * later commits.
-   */
+  /** The attempt has read rows that are not cached. It is possible that later commits have changed these rows. */
   get hasMoment(): boolean {
     return this.#moments > 0
   }
@@ -116,7 +113,7 @@ export class ReadSet {
     return new Map([...this.#revisions, ...this.#counts])
   }
 
-  /** Removes and returns the numbers of rows for each key, of one kind or of each kind. */
+  /** Removes and returns the counts of rows: the counts of `kind`, or all counts. */
   takeCounts(kind?: number): Map<string, Change> {
     const taken = new Map([...this.#counts].filter(([, count]) => (kind ?? count.kind) === count.kind))
     for (const name of taken.keys()) this.#counts.delete(name)

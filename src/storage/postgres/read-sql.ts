@@ -88,8 +88,8 @@ export function findExpiredStatement(limit: number, until: number): Statement {
 }
 
 /**
- * Returns a list of keys. Every match has at least one of them. The list is empty if the condition requires no key, or if
- * the query has no page.
+ * Returns a list of keys. Every match has at least one of these keys. The list is empty if the condition requires no
+ * key, or if the query has no page.
  */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
@@ -205,7 +205,7 @@ function countRare(key: string): string {
   return `(select count(*) from (select 1 from coffer_keys where ${WITH_KEY} ${key} limit ${RARE}) k)`
 }
 
-/** Reads the index for the keys of that part of the condition that has the fewest rows. */
+/** Chooses the part of the condition whose keys have the fewest rows, and reads the index for the keys of this part. */
 function walkRarest(parts: readonly string[][], order: Order): string {
   const counts = parts.map((keys, at) => `(${at}, ${keys.map(countRare).join(' + ')})`)
   const isOnly = parts.length === 1
@@ -246,7 +246,7 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/** Returns keys of which every match has at least one. Returns an empty list if the condition requires no key. */
+/** Returns a list of keys: every match has one of these keys. The list is empty if the condition requires no key. */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []

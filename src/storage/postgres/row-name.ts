@@ -1,4 +1,4 @@
-/** Names of rows, as objects and as text for maps and prefixes. */
+/** The names of rows: as objects, and as texts that are keys of maps or are compared with prefixes. */
 import { toText } from '../bytes.js'
 import type { Row } from '../engine.js'
 

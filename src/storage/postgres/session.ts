@@ -1,8 +1,9 @@
 /**
  * Sends the statements of one attempt at a unit of work, with or without a transaction. Without a transaction, each
- * statement stands alone, and reads by id and commits share statements with other units of this process (`batcher.ts`).
- * In a transaction, the attempt sees its own changes. A snapshot is a transaction from its beginning (`repeatable
- * read`). Any other attempt becomes a transaction when it first sends a change before a read (`read committed`).
+ * statement stands alone. Then `batcher.ts` combines the reads by id of several units of this process into one
+ * statement, and also their commits. In a transaction, the attempt sees its own changes. A snapshot is a transaction
+ * from its beginning (`repeatable read`). Any other attempt becomes a transaction when it first sends a change before a
+ * read (`read committed`).
  */
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'
@@ -111,7 +112,10 @@ export class Session {
   }
 }
 
-/** An older state is ignored, because answers may not arrive in the order in which the database sent them. */
+/**
+ * An older state is ignored, because answers can arrive in another order than the order in which the database sent
+ * them.
+ */
 function learn(shared: Shared, state: StoreState): void {
   const { generation, changes } = shared.state
   if (state.generation === generation && state.changes >= changes) shared.state = state

@@ -243,8 +243,8 @@ export class Unit implements port.EngineWriter {
 
   /**
    * Sends the waiting changes of a kind (or of each kind) with the next statement. Also sends the preconditions about
-   * numbers of rows that the waiting changes may alter. The preconditions about revisions wait for the commit, because
-   * the commit locks the rows.
+   * numbers of rows, because the waiting changes may alter these numbers. The preconditions about revisions wait for
+   * the commit, because the commit locks the rows.
    */
   #flush(kind?: number, then?: readonly Statement[]): void {
     const changes = new Map([...this.#writes.take(kind), ...this.#reads.takeCounts(kind)])

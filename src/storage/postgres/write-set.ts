@@ -47,7 +47,7 @@ export class WriteSet {
     return this.#kinds.size > 0
   }
 
-  /** Removes and returns the unsent changes, of one kind or of each kind. */
+  /** Removes and returns the unsent changes: the changes of `kind`, or all changes. */
   take(kind?: number): Map<string, Change> {
     const prefix = kind === undefined ? '' : `${kind}/`
     const taken = new Map([...this.#unsent].filter(([name]) => name.startsWith(prefix)))

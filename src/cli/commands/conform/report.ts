@@ -61,7 +61,7 @@ export function describeRun(
 
 const OTHER = 'Other calls'
 
-/** Returns a function that finds the area that lists the call of a given operation. */
+/** Returns a function from an operation to its area: the area that lists the call of the operation. */
 function findAreas(): (operation: string) => string {
   const nameless = (call: string) => call.replaceAll(/\{[^}]*\}/g, '{}')
   const byCall = new Map<string, string>()

@@ -117,7 +117,7 @@ async function listValues(
 ) {
   if (asked === '--profile') return Object.keys((await readUserSettings(context.config.directory)).profiles)
   const definition = context.registry.find(path)
-  // An option that is not a flag of the operation may be a property of the noun's records.
+  // If the operation has no flag for an option, the `create` of the noun may have this flag.
   const creator = context.registry.find(`${path.split(' ')[0]} create`)
   const flags = [definition, creator].flatMap((each) => (each === undefined ? [] : listFlags(each)))
   const flag = flags.find(({ name }) => name === asked)
@@ -138,9 +138,9 @@ async function listValues(
 }
 
 /**
- * Returns names of records in the vault that the command line names. Fails if a prompt, a read from a descriptor or a
- * wait for another process would be needed. If a server has the vault open, the server returns the names, but only if
- * this process could open the vault itself.
+ * Finds the vault that the command line specifies, and returns the names of its records of this noun. Fails if a
+ * prompt, a read from a descriptor or a wait for another process would be needed. If a server has the vault open, the
+ * server returns the names, but only if this process could open the vault itself.
  */
 async function listNames(context: CommandContext, before: readonly string[], noun: string) {
   const flags: Record<string, string> = {}

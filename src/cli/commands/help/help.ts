@@ -129,8 +129,8 @@ function describeOne(command: Command, words: readonly string[], context: Comman
     audience: access.owner !== undefined ? 'owner' : endpoint === undefined ? 'command' : 'everybody',
     ...omitUndefined({
       http: endpoint && `${endpoint.method} ${endpoint.path}`,
-      // A reference to a component of the schema is replaced by the component, because there is no document that the reference
-      // could point into.
+      // The names of components are removed, so that their schemas stay in place. A reference would have no document to
+      // point into.
       output:
         output &&
         toJsonSchema(

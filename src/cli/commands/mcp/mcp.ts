@@ -1,6 +1,6 @@
 /**
- * `coffer mcp` offers the operations of an application to an agent as tools, over standard input and output. To answer
- * the greeting of the agent early, most code is loaded after it.
+ * `coffer mcp` offers the operations of an application to an agent as tools, over standard input and output. Most code
+ * is loaded after the agent's greeting, so that the greeting is answered early.
  */
 import { PassThrough } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
@@ -31,7 +31,7 @@ import { PROMPTS, RESOURCES, writePrompt } from './prompts.js'
 import { describeTool, isOffered, toolName } from './tools.js'
 
 const MAX_TEXT = 4000
-/** The maximum number of characters shown of one member of a call, so that a long member cannot hide the others. */
+/** Each member of a call is cut after this number of characters, so that a long member cannot hide the others. */
 const MAX_MEMBER = 800
 const MAX_ASKED = 100
 /** The maximum number of characters in one message. The SDK has the same limit, in bytes. */
@@ -76,7 +76,8 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
       const lines = `${rest}${text}`.split('\n')
       rest = lines.pop()!
       for (const line of lines) {
-        // The SDK would accept some texts that Coffer refuses: it would read 2^53 + 1 as another number.
+        // The SDK would accept some texts that Coffer refuses: for example, the SDK would read 2^53 + 1 as another
+        // number.
         const error = { code: NO_SUCH, message: findFault(line, MAX_JSON_VALUES)?.message }
         const { id } = Object(error.message && tryJson(line))
         if (id === undefined) messages.write(`${line}\n`)
@@ -242,8 +243,8 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
 }
 
 /**
- * Shows the members of a call, one after another. Required members come first: the agent chooses the order and length of the
- * other members, and could hide the required members behind these.
+ * Shows the members of a call, one after another. Required members come first. Otherwise the agent, which chooses the
+ * order, could hide them behind long members.
  */
 function describeCall({ input }: RegisteredOperation, call: unknown): string {
   if (!isObject(call)) return cut(toJson(call, 2))

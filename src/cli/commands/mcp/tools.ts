@@ -75,7 +75,10 @@ function describeOutput({ output, http }: RegisteredOperation) {
   }
 }
 
-/** Copies a schema. Replaces references to components with the components, and leaves out lists named `dropped`. */
+/**
+ * Copies a schema. Leaves out the names of components, so that their schemas stay in place. Leaves out lists in the
+ * property `dropped`.
+ */
 function inPlace(value: unknown, dropped?: string): unknown {
   if (Array.isArray(value)) return value.map((item) => inPlace(item, dropped))
   if (!isObject(value)) return value

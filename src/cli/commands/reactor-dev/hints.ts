@@ -1,4 +1,4 @@
-/** Says what code must return, by its image and place. */
+/** Says what code must return. This depends on the image, and on whether the code is a transform. */
 import { isConfigurable } from '../../../domain/reactor/runtime.js'
 import type { ReactorRun } from '../../../framework/ports/reactors.js'
 

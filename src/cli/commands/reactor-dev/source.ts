@@ -1,4 +1,4 @@
-/** Reads the file of a reactor, and finds the places in this file that errors are about. */
+/** Reads the file of a reactor. If an error refers to a place in the code, finds the place in the file. */
 import { SourceMap } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import type { CodeFault } from '../../../domain/reactor/code-fault.js'
@@ -22,7 +22,7 @@ export interface Source {
   lines: readonly string[]
   /** The code to run. The code is empty if there are faults. */
   code: string
-  /** Why TypeScript could not be compiled, by the places in the file. */
+  /** The reasons why the TypeScript could not be compiled, each with a place in the file. */
   faults: readonly CodeFault[]
   /** Converts a place in the code to the place in the file. */
   locate(place: Place): Place
@@ -50,7 +50,7 @@ function createLocator(text: string): Source['locate'] {
   }
 }
 
-/** Replaces the places of the code in stack frames by the places in the file. */
+/** In stack frames, replaces each place in the code by the place in the file. */
 export function nameFile(text: string, { path, locate }: Source): string {
   return text.replaceAll(FRAME, (_, line: string, column: string) => {
     const place = locate({ line: Number(line), column: Number(column) })

@@ -80,7 +80,7 @@ async function createDemoVault(directory: string, place: VaultLocation): Promise
   }
 }
 
-/** The content of the file is checked, because it is printed in commands to paste. */
+/** The content of the file is checked, because this content is printed in commands to paste. */
 function areSamples(samples: unknown): samples is SampleApplications {
   if (!isObject(samples) || Object.keys(samples).length !== SAMPLE_TYPES.length) return false
   return SAMPLE_TYPES.every((type) => {
@@ -95,7 +95,8 @@ async function fill(app: App): Promise<void> {
   const lines = (await readFile(findFixture('tokens.ndjson'), 'utf8')).trim().split('\n')
   await ask('token import', { rows: lines.map((line) => JSON.parse(line)) })
   await ask('seed apply', { seed: JSON.parse(await readFile(findFixture('seeds/demo.json'), 'utf8')) })
-  // The seed creates its tokens before its webhook, so only this token causes a delivery, which the server may not send.
+  // Only this token causes a delivery, because the seed creates its webhook after its tokens. The server is not allowed
+  // to send this delivery.
   await ask('token create', {
     id: 'order-17',
     type: 'token',

@@ -210,7 +210,7 @@ async function serveOpened(
   if (hasControls) app.attachControl(control)
   if (chosenKey !== undefined) await refuseApiKey(app, chosenKey)
   const controlKey = hasControls ? (chosenKey ?? control.createKey()) : undefined
-  // The server keeps running if the reader of standard error closes it.
+  // The server keeps running if the reader closes standard error.
   stderr.on('error', () => {})
   const isSilent = config.quiet || runBeside !== undefined
   const format = options.log ?? (isSilent ? 'none' : config.output === 'json' ? 'json' : 'text')

@@ -1,4 +1,6 @@
-/** Loads the seed of a vault in memory again when its file changes: `coffer serve --ephemeral --seed FILE --watch`. */
+/**
+ * For `coffer serve --ephemeral --seed FILE --watch`: when the file changes, loads its seed into the vault in memory.
+ */
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pause } from '../../../client/pause.js'

@@ -2,7 +2,7 @@
 
 const OWN = '/elements/client/index.js'
 
-/** The npm packages of the service request the script from its host under a path that contains a version. */
+/** Matches the path with which the service's npm packages request the script. This path contains a version. */
 const HOSTED = /^\/web-elements\/[\w.-]{1,40}\/(?:client\/|bundle\/)?index\.js$/
 
 /**

@@ -17,7 +17,7 @@ export function answerMethodFrame(): HttpResponse {
 }
 
 /**
- * Answers a form that notifies the session of the end of the method step. Refuses an address that is not the
+ * Answers a form which tells the session that the method step has ended. Refuses an address that is not the
  * `method_notification_url` of the session.
  */
 export async function answerMethod({ host, fields }: Visit): Promise<HttpResponse> {

@@ -32,8 +32,8 @@ const PAGES: Record<BankPageName, (visit: Visit) => HttpResponse | Promise<HttpR
 }
 
 /**
- * These pages are in a frame of a page that waits for a message. If an error occurs on one of these pages, it
- * sends the error to the page around the frame.
+ * Each of these pages is in a frame, and the page around the frame waits for a message. If an error occurs, the page in
+ * the frame sends the error to the page around the frame.
  */
 const TOLD: readonly BankPageName[] = ['challenge', 'answer', 'challengeNotification']
 

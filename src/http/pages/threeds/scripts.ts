@@ -5,8 +5,8 @@
  */
 
 /**
- * Tells the page around this page, or the page that has opened this window. After the message is sent, the script
- * closes the window.
+ * Sends a message to the page around this page, or to the page that has opened this window. After the message is sent,
+ * the script closes the window.
  */
 export const TELL = `
 const message = JSON.parse(document.getElementById('message').value)

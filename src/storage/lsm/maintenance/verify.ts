@@ -1,4 +1,7 @@
-/** Reads all readable rows of a vault, even if the vault does not open, and finds its damage. Changes nothing. */
+/**
+ * Reads all readable rows of a vault, even if the vault does not open, and finds the damage of the vault. Changes
+ * nothing.
+ */
 
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
 import { toBase64, toText } from '../../bytes.js'
@@ -25,7 +28,7 @@ import { NO_TAG, readWal, type WalRef } from '../wal.js'
 
 const WAL_PLACE = 'the write-ahead log'
 
-/** The files of a vault that may be damaged. Problems are added to `findings`. */
+/** The files of a vault, some of which may be damaged. Problems are added to `findings`. */
 export class DamagedVault {
   readonly sstables: readonly LiveSSTable[]
   /** The number of changes in unreadable frames before the last readable change. */
@@ -184,7 +187,8 @@ function readChanges(context: LsmOptions, wals: readonly WalRef[], findings: Fin
 }
 
 /**
- * Finds all logs, if there is no `state`. The result contains the `previous` of the first log of a vault for every log.
+ * Finds all logs, if there is no `state`. In the result, the `previous` of every log is the `previous` of the first log
+ * of a vault.
  */
 function findWals({ files, directory }: LsmOptions): WalRef[] {
   const ids = files.list(directory).flatMap((name) => /^journal-([0-9a-f]{32})$/.exec(name)?.[1] ?? [])

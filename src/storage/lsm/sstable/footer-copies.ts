@@ -22,7 +22,7 @@ export function encodeCopies(sealed: Uint8Array): Buffer {
   return Buffer.concat([...copy, ...copy])
 }
 
-/** The end of a table that has one copy, because an older version wrote it. */
+/** The end of a table with one copy, which an older version has written. */
 export function encodeOnlyCopy(sealed: Uint8Array): Buffer {
   return Buffer.concat([sealed, encodeLength(sealed)])
 }

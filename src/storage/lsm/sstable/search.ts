@@ -193,7 +193,10 @@ function placesOf(sstable: SSTable, start: number, count: number, rows: readonly
   return places.filter((at) => at >= 0).sort((left, right) => left - right)
 }
 
-/** Returns the matches among `rows`, dead or live. The rows are in ascending order here, and in the functions below. */
+/**
+ * Returns the matches among `rows`, whether they are dead or live. The rows are in ascending order here, and in the
+ * functions below.
+ */
 function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Array {
   if (rows.length === 0) return rows
   if ('range' in where) return evaluateRange(sstable, where, rows)
