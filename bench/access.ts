@@ -1,7 +1,7 @@
 /**
- * Measures the cost of access: a decision by rules, a request from its key to its response, and a search. An argument
- * selects a single part: `rules`, `request [tokens]` or `search [tokens]`. The part `search` also verifies the log of
- * its tokens.
+ * Measures the cost of access: a decision by rules, a whole request (from the check of its key to its response), and a
+ * search. An argument selects a single part: `rules`, `request [tokens]` or `search [tokens]`. The part `search` also
+ * verifies the log of its tokens.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

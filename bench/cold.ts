@@ -27,7 +27,7 @@ const LOADS = [
 ] as const
 type Method = (typeof LOADS)[number][1]
 
-/** The function `pin` moves the process of a server to its core. */
+/** The function `pin` moves the process with the given pid to the core of the servers. */
 export async function measureCold(rounds: number, pin: (pid: number | undefined) => void): Promise<Goal[]> {
   if (!isInstalled('better-sqlite3-multiple-ciphers')) return []
   const goals: Goal[] = []

@@ -1,9 +1,8 @@
 /**
  * Measures how evenly a server treats the requests of many connections: median, slowest hundredth, slowest request, and
- * the number of later requests that were answered before one request. Each row belongs to a server that has just
- * started. The row has the cold seconds first, and then the seconds after them. The benchmark compares `coffer serve`
- * with the SQLCipher peer. The arguments are rounds, numbers of connections, seconds of each stage, method, and
- * `unpinned`.
+ * the number of later requests that were answered before one request. Each row shows a server that has just started:
+ * first its cold seconds, and then its later seconds. The benchmark compares `coffer serve` with the SQLCipher peer.
+ * The arguments are rounds, numbers of connections, seconds of each stage, method, and `unpinned`.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -21,7 +21,7 @@ export interface FreshServer {
   ready: Pick<Ready, 'port' | 'key' | 'ids'>
 }
 
-/** Creates a vault with commands. Each server in a benchmark then gets a copy of this vault. */
+/** Runs commands that create a vault. Each server in a benchmark then gets a copy of this vault. */
 export function createVault(place: string) {
   const env = { ...process.env, XDG_CONFIG_HOME: place }
   const wordsOf = (directory: string) => ['--vault', join(place, directory), '--key-file', join(place, 'key')]

@@ -1,6 +1,6 @@
 /**
- * A process that opens a vault like a server, uses the vault for a while, and reports the memory of the process. The
- * arguments are the vault as JSON and its number of tokens.
+ * A process that opens a vault like a server, uses the vault for a while, and reports its own memory. The arguments are
+ * the vault as JSON and its number of tokens.
  */
 import { CUSTOMERS, type FilledVault, openFilledVault, tokenId } from './filled-vault.js'
 

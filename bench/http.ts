@@ -22,13 +22,15 @@ import { makeToken } from './token-body.js'
 const CONNECTIONS = 50
 const SERVER_CORE = 0
 const LOAD_CORE = 1
-/** The seconds of load before each measurement, because V8 drops code and memory of an idle server. */
+/**
+ * A server gets load for this many seconds before each measurement, because V8 drops code and memory of an idle server.
+ */
 const LEAD_SECONDS = 2
 const OWN_SERVER = fileURLToPath(new URL('./http-server.js', import.meta.url))
 const [rounds = '3', seconds = '2', sizes = '1000,10000', bulkTokens = '100000', warmUp = '8'] =
   process.argv.slice(2)
 
-/** A kind of server. A kind of server has one name for all sizes. */
+/** A kind of server. Servers of one kind can differ in the size of their vaults, and have the same name. */
 type Kind = keyof typeof NAMES
 const NAMES = {
   floor: 'raw node:http',

@@ -75,7 +75,7 @@ export async function runLoad({
 
 type OnAnswer = (text: string) => void
 
-/** For every complete response, calls the function that `begin` returned, until that function calls `again(false)`. */
+/** For every complete response, calls the function that `begin` has returned. `again(false)` ends the connection. */
 function runConnection(
   port: number,
   begin: (socket: Socket, again: (goesOn: boolean) => void) => OnAnswer,

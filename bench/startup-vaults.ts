@@ -1,8 +1,8 @@
 /**
  * Creates the vaults of the start-up benchmark and prints them as JSON. The first vaults have the given sizes. Each of
- * the others has a single token, and a given number of commands have read this token. This program runs in a separate
- * process, because a process with much memory starts other processes more slowly. The arguments are the directory, the
- * sizes, and the numbers of commands.
+ * the other vaults has a single token, and a given number of commands have read this token. This program runs in a
+ * separate process, because a process with much memory starts other processes more slowly. The arguments are the
+ * directory, the sizes, and the numbers of commands.
  */
 import { join } from 'node:path'
 import { createFilledVault, type FilledVault, openFilledVault, tokenId } from './filled-vault.js'

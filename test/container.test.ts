@@ -1,7 +1,7 @@
 /**
- * The entrypoint of the image, over an installed package. If the machine can create network namespaces, the server and
- * each client have their own addresses, as containers have. If the machine cannot create network namespaces, the
- * clients use an address of this machine other than the loopback address.
+ * Runs the entrypoint of the image outside a container, with an installed package. If the machine can create network
+ * namespaces, the server and each client have their own addresses, as containers have. If the machine cannot create
+ * network namespaces, the clients use an address of this machine other than the loopback address.
  */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -47,7 +47,7 @@ function connectNetworks(t: Test): Networks {
     try {
       ip('netns', 'delete', name)
     } catch {
-      // The deletion fails if the namespace does not exist, because its creation failed.
+      // The deletion fails if the namespace could not be created.
     }
   }
   try {

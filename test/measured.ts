@@ -3,7 +3,7 @@
  * tests in each test process.
  *
  * A measured process needs about a quarter more CPU. For this reason, the other tests and all child processes are not
- * measured, and the variable `NODE_V8_COVERAGE` is not used: it would apply to all of them.
+ * measured. The variable `NODE_V8_COVERAGE` is not used, because this variable would measure all of these processes.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'

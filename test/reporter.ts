@@ -109,7 +109,7 @@ function describe(path: readonly string[], data: Failed): string {
   return `${[...path.slice(0, data.nesting), data.name].join(' > ')}${place}\n${text}`
 }
 
-/** Only the failure of a whole file has an exit code or a signal: its process ended, and no test says why. */
+/** Only the failure of a whole file has an exit code or a signal: the file's process ended, and no test says why. */
 function describeExit(error: Error): string {
   const { exitCode, signal } = error as { exitCode?: number; signal?: string | null }
   if (signal) return `: the process ended by ${signal}`

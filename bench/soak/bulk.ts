@@ -11,8 +11,8 @@ import { createMachine, PROGRAM } from '../../test/support/process.js'
 
 const ROWS = Number(process.env.COFFER_SOAK_ROWS ?? 1_000_000)
 /**
- * The peak of the second half may exceed the peak of the first half by this many MB, because the caches of index blocks
- * and the directory of tables grow.
+ * The peak of the second half may exceed the peak of the first half by this many MB, because two things grow: the
+ * caches of index blocks, and the directory of tables.
  */
 const GROWTH_MB = 96
 const SAMPLE_MS = 200

@@ -12,7 +12,9 @@ const SIZES = [1_000, 100_000, 1_000_000]
 const PAGE = 10
 const DEEP = 100
 const ROUNDS = 400
-/** Limit for the cost of a page, as a multiple of the cost with 1,000 tokens and of the cost of the first page. */
+/**
+ * A page may cost at most this many times its cost with 1,000 tokens, and this many times the cost of the first page.
+ */
 const MAX_FACTOR = 2
 
 type Input = Record<string, unknown>

@@ -14,8 +14,8 @@ const reverse = (text: string) => [...text].reverse().join('')
 const bytesOf = (text: string, base: number, width: number, before: string) =>
   [...Buffer.from(text)].map((byte) => before + byte.toString(base).padStart(width, '0')).join('')
 /**
- * The texts that no result may contain: the secret values, the parts of these values that no mask shows, and their
- * usual encodings. No result of a tool may contain a mark.
+ * The texts that no result may contain: the secret values, the parts of secret values that no mask shows, and the usual
+ * encodings of these texts. No result of a tool may contain a mark.
  */
 const MARKS = [
   NUMBER,

@@ -1,6 +1,6 @@
 /**
- * Loads a server with mixed requests and ends it with a signal. Reports the acknowledged changes and the lost requests.
- * The load uses only HTTP.
+ * Sends mixed requests to a server until a signal ends the server. Reports the acknowledged changes and the lost
+ * requests. The load uses only HTTP.
  */
 import { once } from 'node:events'
 import { Agent, request as requestHttp } from 'node:http'

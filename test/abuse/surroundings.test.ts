@@ -103,7 +103,8 @@ t.test(
     const impostor = createServer((socket) => {
       socket.on('data', (bytes) => heard.push(bytes))
       socket.on('error', () => {})
-      // The impostor sends a challenge as the owner of the vault does, and then an answer that proves nothing.
+      // The impostor first sends a challenge, like the process that owns a vault, and then an answer that proves
+      // nothing.
       for (const message of [{ nonce: Buffer.alloc(32).toString('base64') }, { proof: 'AAAA' }]) {
         const body = Buffer.from(JSON.stringify(message))
         const length = Buffer.alloc(4)

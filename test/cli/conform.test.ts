@@ -181,7 +181,7 @@ t.test('conform deletes no existing token of the tenant if the tenant deduplicat
   t.same(await contentsOf(server), before)
 })
 
-/** The data of each token of type `token` that a run creates. */
+/** Returns the distinct data that the cases send when they create tokens of the type `token`. */
 async function dataOfCases(url: string): Promise<unknown[]> {
   const found = new Map<string, unknown>()
   const fetch: Fetch = async (target, init) => {

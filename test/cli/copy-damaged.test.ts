@@ -154,15 +154,14 @@ t.test('a vault without its state or its log head can be copied', async (t) => {
   t.match(await flushed.after('log verify'), { is_whole: true })
 })
 
-/** Damages both copies of the record of the first tenant. Returns a function that repairs both copies. */
+/** Damages both copies of the first tenant's record. Returns a function that repairs both copies. */
 function breakFirstTenant(vault: string): () => void {
   const folder = join(vault, 'segments')
   const tables = readdirSync(folder).map((name) => ({
     path: join(folder, name),
     bytes: readFileSync(join(folder, name)),
   }))
-  // The second copies of keys are in their own table, which is the smallest table. The first record of a table is the
-  // oldest record of the table.
+  // The smallest table contains only the second copies of keys. The first record in a table is the oldest record.
   const [copies] = tables.toSorted((left, right) => left.bytes.length - right.bytes.length)
   const record = copies!.bytes.subarray(0, 64)
   const places = tables.map(({ path, bytes }) => ({ path, at: bytes.indexOf(record) }))

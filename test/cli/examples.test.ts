@@ -31,7 +31,9 @@ const PATH = createPath(place)
 /** A single command that a shell does not change: words, or text between apostrophes. */
 const ALONE = /^coffer((?: (?:'[^']*'|[^\s'"\\|&;<>$`(){}*?!~#]+))*)$/
 
-/** A command with this option starts a program, which would read the standard input of this process. */
+/**
+ * With this option, a command starts a program. If the command ran in this process, the program would read our input.
+ */
 const STARTS_PROGRAM = / --run /
 
 /**

@@ -1,5 +1,5 @@
 /**
- * A command with `--explain` shows which rule decides and what the answer of the command would be. A command with
+ * A command with `--explain` shows which rule decides, and which answer the command would get. A command with
  * `--explain` performs no operation.
  */
 import t, { type Test } from 'tap'

@@ -18,7 +18,7 @@ function knownValuesOf(schema: Schema): readonly string[] {
   return 'enum' in member && member.enum !== undefined ? member.enum : suggestions
 }
 
-/** Returns the filters that have known values, for an operation that returns a page or that has only filters. */
+/** Returns the filters that accept only known values. An operation that is not a list has no filters. */
 function filtersOf({ name, input, positionals }: RegisteredOperation): Filter[] {
   const { properties = {} } = input
   const isList = 'page' in properties || 'start' in properties

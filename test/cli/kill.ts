@@ -18,16 +18,14 @@ export interface CommandKills {
 const VICTIMS = ['serve', 'rekey', 'compact', 'create'] as const
 type Victim = (typeof VICTIMS)[number]
 
-/**
- * Limit in ms for servers, and for the first process of each other kind: the test kills them after at most this time.
- */
+/** A server, and the first process of each other kind, is killed after at most this time in ms. */
 const FIRST_LIMIT_MS = 250
 /**
  * If a process was killed, the next process of its kind may run this many ms longer, so that kills also reach the end
  * of the work.
  */
 const LONGER_MS = 100
-/** Number of additional rounds for each kind of process that ended before its kill in every earlier round. */
+/** Maximum number of rounds after the deadline. These rounds run only while a kind of process was never killed. */
 const MORE_ROUNDS = 80
 const COMMANDS_AT_ONCE = 3
 /** Number of values in one call of `token tokenize`. A vault with this many tokens makes `vault rekey` slow. */
@@ -35,8 +33,8 @@ const FILLED = 1000
 const UNAVAILABLE = 9
 
 /**
- * Kills processes for `limitMs` milliseconds, and longer until each kind was killed once. In the end, the function
- * checks the vault.
+ * Kills processes for `limitMs` milliseconds. If a kind was never killed in this time, the function tries some more
+ * rounds. In the end, the function checks the vault.
  */
 export async function killCommands(limitMs: number): Promise<CommandKills> {
   const deadline = Date.now() + limitMs

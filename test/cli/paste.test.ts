@@ -13,7 +13,7 @@ import { withoutStyle } from './fake-process.js'
 
 t.setTimeout(400_000)
 
-/** For each shell, the command that starts it interactively without the settings of the person who runs the test. */
+/** The command that starts each shell interactively, without the settings of the person who runs the test. */
 const SHELLS: Record<string, string> = {
   bash: 'bash --norc --noprofile -i',
   dash: 'dash -i',

@@ -95,7 +95,7 @@ testVault('a relative path in a profile is resolved when the profile is set', as
   t.equal((await home.json('profile set here tenant a/b')).settings.tenant, 'a/b')
 })
 
-/** Returns the names of the tenants, each with whether the tenant is selected. */
+/** Returns the name of each tenant, and whether the tenant is selected. */
 const list = async (home: Home) =>
   (await home.json('tenant list')).map(({ name, is_used }: Record<string, unknown>) => [name, is_used])
 

@@ -23,7 +23,7 @@ testVault(
       '@acme/scoped': '1.2.3',
     })
     t.equal(statSync(join(out, '@acme/scoped.js')).mode & 0o077, 0, 'only the owner may read them')
-    // The package esbuild of the project creates this file if a command runs the package.
+    // If a command runs the esbuild of the project, that package creates this file.
     const marker = join(home.place, 'started')
     addPackage(project, 'plain', 'exports.a = 8')
     rmSync(join(project, 'node_modules/esbuild'))

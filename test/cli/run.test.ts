@@ -1,7 +1,4 @@
-/**
- * One run of the program: the output, the questions, the failures, and the caller as whom the program
- * acts.
- */
+/** One run of the program: the output, the questions, the failures, and the caller whose rights the program uses. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -257,7 +254,7 @@ testVault(
         title: String,
         instance: /^[0-9a-f]{12}$/,
       })
-      // The message in words does not always end like the problem document: it can also say what to do.
+      // The message in words can end differently from the problem document, because only the message says what to do.
       const said = type === 'not-found' ? 'No token ' : problem.detail
       t.ok(inWords.stderr.includes(said), 'the message contains the text of the problem')
     }

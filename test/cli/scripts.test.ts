@@ -243,8 +243,8 @@ t.test('a pipeline of commands and jq succeeds, and it fails if one of its comma
     ['coffer token export | jq -s length', '296\n'],
     // An import that waits for more rows must not block other commands.
     [`{ ${many}; sleep 1; ${beside}; } | coffer ${load}`, '2100\n'],
-    // A list that waits for its reader does not block other commands. An export does not block an import of its own
-    // output.
+    // A list whose output nobody reads yet must not block other commands. An export must not block an import that reads
+    // the output of this export.
     [`coffer ${first}`, '354\n'],
     [`coffer token export --reveal | jq -c --unbuffered '.id |= "again" + .' | coffer ${load}`, '2397\n'],
     ['coffer token get nobody 2>/dev/null | jq -r .id', '', '', 3],

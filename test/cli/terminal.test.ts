@@ -145,7 +145,7 @@ t.test(
 )
 
 t.test('the measured width of a text is its width in a terminal', async (t) => {
-  // Each width is the number of columns by which the texts move the cursor of tmux 3.3a.
+  // In tmux 3.3a, each text of a row moves the cursor by the number of columns at the start of the row.
   for (const [width, texts] of [
     [1, 'é e\u0301 ① ☎ …'],
     [2, 'ｱｲ 🎉 🫠 🇩🇪'],

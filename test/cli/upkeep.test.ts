@@ -274,7 +274,7 @@ t.test('if the directory of tables is missing, the vault counts as damaged', asy
       place: 'segments',
       problem: /segments is missing, .*Put it back/,
     })
-    // The tables in `segments` are the only place with the keys of the tenant if the vault is flushed.
+    // If the vault is flushed, the keys of the tenant are only in the tables in `segments`.
     t.match(await run('vault copy --skip-damaged --to new'), { code: isFlushed ? 7 : 0 })
   }
 })

@@ -180,7 +180,7 @@ const NEVER = {
   ReactResponse: 'body headers',
   TenantMerchant: 'services',
   Proxy: 'proxy_host timeout client_certificate',
-  // The requested version of a proxy has only the attributes that its build needs.
+  // The requested version of a proxy has only the attributes that are needed to build the proxy.
   PendingProxy: 'destination_url require_auth',
   User: 'provider mfa_enrolled',
   GooglePayToken: 'type ingest_source',
@@ -198,8 +198,7 @@ const NEVER = {
   Pagination: 'after next',
 }
 /**
- * The test does not compare these attributes: a response shows them in part, or unchanged as a request contained
- * them.
+ * The test does not compare these attributes: a response shows only a part of each, or repeats the value of a request.
  */
 const IN_PART = [
   'NetworkToken.card',
@@ -209,7 +208,7 @@ const IN_PART = [
   'Reactor.application',
   'Reactor.application',
   'ProxyTransformOptions.token',
-  // Nothing makes up issuers of cards of wallets.
+  // Coffer does not make up an issuer for the card of a wallet.
   'GooglePayToken.card',
   'ApplePayToken.card',
 ]
@@ -228,8 +227,8 @@ t.test('each attribute that the client reads is declared or listed as absent', a
 })
 
 /**
- * Yields the attributes that the client's type and its nested types have and a schema lacks. Also yields attributes
- * that only the client requires.
+ * Yields each attribute of the client's type and of its nested types that the schema lacks, or that only the client
+ * requires.
  */
 function* listAbsent(type: string, given: Schema): Generator<string> {
   const declaration = readAll(`serialization/types/${type}.d.ts`)[0]?.split('interface Raw {')[1] ?? ''

@@ -6,7 +6,10 @@ import { type Served, serveClients } from './server.js'
 
 const require = createRequire(import.meta.url)
 
-/** Calls of the vendor's input fields, which are pages on the vendor's servers, and internal steps of other calls. */
+/**
+ * The test leaves out internal steps of other calls, and the calls of the vendor's input fields, which are pages on the
+ * vendor's servers.
+ */
 const INNER =
   /^(?:init|createElement|loadElements|elements|post|put|patch|get|delete|proxy\.proxyRequest|initOptions.*)$/
 /**

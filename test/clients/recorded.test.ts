@@ -156,7 +156,7 @@ async function replay(t: Test, { key, before, requests }: Area, client: string):
     for (const [name, path] of Object.entries(save)) {
       const value = valueAt(answer.json, path)
       t.type(value, 'string', `${recorded.call}: ${path}`)
-      // Later requests of an area that is not emulated are sent too, with this name as their id.
+      // If the area is not emulated, the answer has no id. Later requests of the area then use this name as the id.
       saved[name] = value ?? name
     }
   }

@@ -74,7 +74,7 @@ t.test('the work of a jump has the order, the time and the data of its due times
     [
       [completed, early, after(10)],
       [updated, networkToken.id, after(20)],
-      // The token expired after 30 days. The next stop of the clock finds this out.
+      // The token expired after 30 days. The vault notices this when the clock stops next, after 50 days.
       [expired, card.id, after(50)],
       [completed, late, after(50)],
     ],

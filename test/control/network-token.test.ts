@@ -132,7 +132,7 @@ t.test('a network token that waits longer than a timer of Node can wait causes n
   t.teardown(() => process.off('warning', note))
   await ask('config set', { name: 'network_tokens.inactive_after', value: '90d' })
   const { id } = await create()
-  // After a long jump of the clock, the queue looks at every record that waits.
+  // This jump of the clock makes the queue look at every waiting record.
   await control.clock.advance({ by: '1h' })
   t.equal(await statusOf(id), 'active')
   await new Promise(setImmediate)

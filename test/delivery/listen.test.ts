@@ -142,7 +142,7 @@ t.test('an event that is due is retried even if many older events wait for a lat
     to: receiver.url,
     events: ['token.created', 'token.deleted'],
   })
-  // The test lets these events fail until their next attempt is 16 s away.
+  // Number of events. The test lets all of them fail until each event waits 16 s for its next attempt.
   const MANY = 101
   const reported = async (attempt: number) => {
     const read = async (page: number) => (await vault.ask('webhook deliveries', { page, size: 100 })).data

@@ -77,7 +77,7 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     faults,
     ask,
     resume,
-    /** Returns for each waiting mail of the first tenant the time in ms until it is due. */
+    /** Returns, for each waiting mail of the first tenant, the time in ms until the mail is due. */
     waits,
     queue: () => queue,
     /** Creates an invitation. The promise resolves after the first attempt to send the mail of the invitation. */

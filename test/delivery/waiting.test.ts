@@ -105,8 +105,8 @@ t.test(
     const looks = 20
     for (let count = 0; count < looks; count++) await pass(10 * MINUTE_MS)
     t.strictSame(opened.deliveries, [])
-    // Each search for due events may read one batch for each webhook. One more batch may be read, to find out which
-    // older batches are left. The factor of 3 allows for units of work that run again over PostgreSQL.
+    // Each search for due events may read one batch for each webhook, and one more batch to find out which older
+    // batches are left. The limit is three times this number, because units of work can run again over PostgreSQL.
     const most = looks * (names.length + 1) * 3
     t.ok(
       opened.batches.length <= most,
@@ -127,8 +127,8 @@ t.test(
 )
 
 /**
- * After a call of this function, the result records the ids of the deliveries and batches that units of work open
- * through a search.
+ * Returns two lists, which collect the ids of the deliveries and of the batches that units of work open after this
+ * call.
  */
 function watchOpened({ store }: Awaited<ReturnType<typeof openTestVault>>['app']) {
   const opened = { deliveries: [] as string[], batches: [] as string[] }

@@ -37,7 +37,8 @@ t.test('the secret of a link is found in a text that people paste', async (t) =>
 
 t.test('a text is accepted as a secret only if it is the encoding of 32 bytes', async (t) => {
   t.ok(isLinkSecret(SECRET))
-  // The last of the 43 characters encodes four bits. If it encoded more bits, two texts would mean the same secret.
+  // The last of the 43 characters encodes four bits. If its other two bits were ignored, several texts would mean the
+  // same secret.
   for (const text of [`${SECRET}=`, SECRET.replace(/^./, '+'), `${SECRET.slice(0, -1)}B`])
     t.notOk(isLinkSecret(text), text)
 })

@@ -128,7 +128,7 @@ const PAGE = `<!doctype html><html lang="en"><title>Shop</title><main><h1>Shop</
 
 export type Coffer = Awaited<ReturnType<typeof startCoffer>>
 
-/** Starts Coffer and a payment service that its proxies reach. */
+/** Starts a payment service, and a Coffer server whose proxies may call this service. */
 export async function startCoffer(t: Test) {
   const processor = await startStub()
   const server = await startServer({ prefix: 'bt', allowNet: [`127.0.0.1:${processor.port}`] })
@@ -182,7 +182,10 @@ async function readJson(request: IncomingMessage): Promise<Json> {
 
 export interface Visit {
   tab: Page
-  /** The hosts other than localhost to which the page has sent requests that no route of the test answers. */
+  /**
+   * The hosts that the page has tried to reach, without localhost and without hosts for which a route of the test
+   * answers.
+   */
   strangers: string[]
   /** The address of each request of the page. */
   asked: string[]

@@ -57,8 +57,8 @@ async function open(t: Test, limits = SERVER_LIMITS) {
     while (!(await isEmpty())) await turn()
   }
   /**
-   * Begins an upload over a socket, without its end. Resolves when some chunks are stored. Also resolves when the server
-   * has answered, because then it may have removed the chunks again.
+   * Begins an upload over a socket and leaves the upload incomplete. Resolves when some chunks are stored. Also
+   * resolves when the server has answered, because the server may then have removed the chunks already.
    */
   const begin = async () => {
     const socket = connect(port, '127.0.0.1')

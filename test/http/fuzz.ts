@@ -188,9 +188,9 @@ function isForManagement({ access }: RoutedOperation): boolean {
 }
 
 /**
- * A complete Coffer in memory that the test sends requests to. The requests change the vault of this world. The test
- * replaces a world after some requests, because sooner or later a request deletes its tenant, its keys or their
- * permissions.
+ * The complete Coffer in memory to which the test sends its requests. The requests change the vault of this world. The
+ * test replaces a world after some requests, because sooner or later a request deletes the tenant, or deletes or
+ * restricts the keys.
  */
 interface World {
   app: App

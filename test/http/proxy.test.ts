@@ -282,8 +282,8 @@ t.test(
     const { ask, call, create, createApplication, stub } = await open(t)
     const during = `await fetch('${stub.url}/during')`
     /**
-     * Calls the proxy and returns the status of the call. The stub runs `change` when the call requests `path` from the
-     * stub.
+     * Calls the proxy and returns the status of its response. When the stub receives a request for `path`, it runs
+     * `change`.
      */
     const lose = async (
       proxy: { key: string },

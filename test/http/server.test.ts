@@ -270,7 +270,7 @@ t.test('a free port is a port that is free on every address of the server', asyn
   let made = 0
   const create = () => {
     const server = createNetServer()
-    // When the server first tries a port, the second address finds the port in use.
+    // The first port that the server tries is free on the first address, and in use on the second address.
     if (++made === 2)
       server.listen = (() => {
         const error = Object.assign(new Error('taken'), { code: 'EADDRINUSE' })

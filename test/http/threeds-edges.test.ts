@@ -12,7 +12,7 @@ t.before(async () => {
 t.teardown(() => browser?.close())
 const openShopPage = (t: Test, around?: Parameters<typeof openPage>[2]) => openPage(t, browser!, around)
 
-/** Returns a list to which the path of each later request of the page and its frames are added. */
+/** Returns a list that collects the path of each later request of the page or of a frame. */
 function watchPaths(tab: Page): string[] {
   const paths: string[] = []
   tab.on('request', (request) => paths.push(new URL(request.url()).pathname))

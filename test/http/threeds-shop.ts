@@ -1,4 +1,4 @@
-/** A server with test cards, and the backend of a shop that calls it, for tests of 3-D Secure. */
+/** For tests of 3-D Secure: a Coffer server with test cards, and the backend of a shop that calls this server. */
 import type { Test } from 'tap'
 import { startServer } from '../../src/index.js'
 import { AUTHENTICATE, BROWSER } from '../operations/documented.js'

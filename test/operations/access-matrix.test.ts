@@ -1,4 +1,4 @@
-/** The access matrix and the preview: their cells are what requests of the applications get. */
+/** The access matrix and the preview: each cell shows what a request of the application gets. */
 import t from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'
 import type { Permission, Transform } from '../../src/domain/access/permissions.js'
@@ -25,7 +25,7 @@ async function open(t: { teardown(work: () => unknown): void }): Promise<TestVau
   return vault
 }
 
-/** Grants by the name of the application, and whether the type of application may have them. */
+/** The rules and permissions of each application, by the name of the application. */
 const GRANTS: Record<string, Grants> = {
   reveals: { rules: [rule('/', 'reveal')] },
   masks: { rules: [rule('/pci/', 'mask')] },

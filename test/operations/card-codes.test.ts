@@ -6,7 +6,7 @@ const HOUR_MS = 60 * 60 * 1000
 const NUMBER = '4242424242424242'
 const withCode = (cvc: string) => ({ type: 'card', data: { number: NUMBER, cvc } })
 
-/** Returns the code that the owner reads at a given time, before or after the sweep. */
+/** Returns the card's code as the owner reads it at the time `ms`. The function does not sweep. */
 async function codeAt({ ask, clock }: TestVault, id: string, ms: number): Promise<string | undefined> {
   const { now } = clock
   clock.now = ms

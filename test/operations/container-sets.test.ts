@@ -5,7 +5,7 @@ import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault, START, type TestVault } from '../support/test-vault.js'
 
 const HOUR_MS = 60 * 60 * 1000
-/** In a shared store, the time in ms for which a set must be unused before it is removed. */
+/** In a shared store, a container set is removed only after nothing has used it for this time in ms. */
 const LEASE_MS = 2 * 60_000
 
 const GRANTED = '/granted/'

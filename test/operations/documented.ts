@@ -139,7 +139,7 @@ export const NEEDED: Record<string, Permission[]> = Object.fromEntries(
   ),
 )
 
-/** Several permissions allow these calls. A caller needs only one of the permissions. */
+/** Several permissions allow these calls. A caller needs only one of these permissions. */
 export const NEEDS_ONE = [
   'GET /apple-pay/{id}',
   'GET /google-pay/{id}',
@@ -188,7 +188,8 @@ export interface FaultyInputs {
    */
   missing?: Input
   /**
-   * Valid inputs that are forbidden because of the containers of the caller's rules or because of the caller's type.
+   * A valid input that this caller may not send, because of the caller's type, or because the caller's rules lack the
+   * container.
    */
   forbidden?: Input
   conflict?: Input
@@ -488,7 +489,7 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   'log list': { input: [...PAGE, { start_date: 'soon' }] },
   'tenant update': { good: { name: 't' }, input: [{ name: ' ' }, { settings: { x: '1' } }] },
   'tenant transfer-owner': {
-    // The owner already owns the tenant, so the members stay as the other rows need them.
+    // This member already is the owner, so the request changes no member that the other rows use.
     good: { member_id: '$owner' },
     input: [{ member_id: 1 }],
     missing: { member_id: '00000000-0000-4000-8000-000000000000' },

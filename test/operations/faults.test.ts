@@ -1,6 +1,6 @@
 /**
- * A response names all faults of the input. The faults of a patch are checked only after the caller's access to the
- * containers.
+ * A response names all faults of the input. A patch is validated only after the caller's access to the containers is
+ * checked.
  */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'

@@ -9,7 +9,7 @@ import { openTestVault, permissionsOf, requireOperation } from '../support/test-
 const MIB = 1024 * 1024
 const TOKENS = 18
 const isOverPostgres = process.env.COFFER_TEST_ENGINE === 'postgres'
-/** The limits of local responses with a smaller maximum size, so that the tests need less data. */
+/** The limits of local responses, but with a smaller maximum size, so that the tests need less data. */
 const SMALL: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MIB }
 
 const vault = await openTestVault()
@@ -66,7 +66,7 @@ t.test(
   },
 )
 
-// @ts-expect-error: the result of `readList` has no items, because over HTTP it is JSON text. `readPage` The function
+// @ts-expect-error: over HTTP, the result of `readList` is JSON text, so this result has no items. The function
 // `readPage` returns items.
 export type Items = Awaited<ReturnType<typeof readList>>['data']
 

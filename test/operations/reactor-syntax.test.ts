@@ -1,4 +1,4 @@
-/** If code has an image other than node-bt, Coffer checks when the code is stored whether the code can run. */
+/** When Coffer stores code with an image other than node-bt, it checks whether this code can run. */
 import t from 'tap'
 import { openTestVault } from '../../src/index.js'
 

@@ -13,7 +13,7 @@ import { ALL_SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { loadNounOf, loadOperation } from '../../src/operations/load.js'
 
-/** Operations without a route that an application with permissions may perform. */
+/** Operations that have no route, but that an application with permissions may perform. */
 const COMMANDS_ALONE = [
   'reactor arguments',
   'token find',

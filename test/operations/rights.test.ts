@@ -45,8 +45,8 @@ async function cast(t: Test, of: object = {}): Promise<Cast> {
 const update = (app: Application, grants: object) => ({ id: app.id, name: 'changed', ...grants })
 
 /**
- * A change during a run, the status of a later call of the code, and the status of the answer of the run. Before the
- * change, both statuses are 200.
+ * A change during a run, the status that the code gets for its next call, and the status of the run's own answer.
+ * Before the change, both statuses are 200.
  */
 const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: number][] = [
   ['nothing', async () => undefined, 200, 200],

@@ -120,8 +120,8 @@ const MAKE: Record<string, Make[]> = {
 }
 
 /**
- * `given`: attributes of requests that have another name in responses. `lost`: attributes that a PUT of a response
- * therefore removes.
+ * `given`: names of attributes in requests, if responses use other names. `lost`: the names in responses. A PUT of a
+ * response therefore removes these attributes.
  */
 const RENAMED: Record<string, { given: string[]; lost: string[] }> = {
   proxy: { given: ['application'], lost: ['application_id'] },
@@ -186,8 +186,8 @@ const withMethod = (method: string) => registry.routed.filter(({ endpoint }) => 
 
 /**
  * A PUT of these operations takes only a part of the record, or the record in another form. The response to `3ds
- * update` has the form of the response to a creation. A PUT of domains takes their names, and a GET also shows their
- * status.
+ * update` has the form of the response to a creation. A PUT of domains takes only the names of the domains, and a GET
+ * also shows the status of each domain.
  */
 const PARTIAL = ['3ds update', 'tenant transfer-owner', 'apple-pay domain replace']
 

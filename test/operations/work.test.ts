@@ -1,4 +1,4 @@
-/** The work limit for the expressions of a request, and the turns of the event loop for other requests. */
+/** The limit on the work of a request's expressions. During this work, other requests get turns of the event loop. */
 import t from 'tap'
 import { Budget } from '../../src/domain/expression/budget.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'

@@ -10,7 +10,7 @@ import { normalize } from './normalize.js'
 
 const MAX_ASKED = 400
 const ASKED_EVERY_MS = 25
-/** The time on the clock of the vault at which every case starts. */
+/** At the start of every case, the clock of the vault shows this time. */
 const START = Date.parse('2030-01-15T12:00:00Z')
 
 /**

@@ -113,8 +113,8 @@ function formatCommand(
   const parameters = inPath ?? definition.positionals
   const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
   const { command, flag } = definition.cli?.form ?? { command: definition.name, flag: undefined }
-  // The flag that selects a form of a command can have a value, which sets a property. In this case the body already
-  // contains the property, so the flag is written without a value.
+  // The flag that selects a form of a command can set a property to the value of the flag. If the body already contains
+  // this property, the flag is written without a value.
   const isBare = flag !== undefined && (definition.endpoint?.takesBody || input.start === undefined)
   const name = [...command.split(' '), ...(isBare ? [`--${flag}`] : [])]
   const words = [...name, ...more, ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word]))]

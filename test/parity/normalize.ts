@@ -10,7 +10,7 @@ export function normalize(answers: readonly Answer[], saved: ReadonlyMap<string,
   const names = new Map<string, string>()
   const drawn =
     /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00|key_(?:run_)?[1-9A-HJ-NP-Za-km-z]{22}|(?<=BEGIN PUBLIC KEY-----\\n)[A-Za-z0-9+/]{43}=|(?<="key":")[1-9A-HJ-NP-Za-km-z]{22}|(?<="fingerprint":")[1-9A-HJ-NP-Za-km-z]{43,44}|(?<=\?secret=)[\w-]{43}|(?<="message_id":")[\w-]{32}|(?<="(?:merchantSessionIdentifier|nonce|signature)":")[0-9a-f]{8,64}/g
-  // The number of a network token and its account depend on the key of the tenant. A cryptogram is random.
+  // The number and the account of a network token depend on the key of the tenant. A cryptogram is random.
   const ofNetwork =
     /(?<="number":")\w{13,19}(?=","expiration_month":\d+,"expiration_year":\d+\},"network_token")|(?<="network_token":\{"bin":")\d{6,8}|(?<="network_token":\{"bin":"[^"]*","last4":")\d{4}|(?<="par":")[0-9A-Z]{29}|(?<="cryptogram":")[^"]{24}/g
   let text = JSON.stringify(answers.map(withoutReference))

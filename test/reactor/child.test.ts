@@ -78,7 +78,7 @@ t.test('if a message to a guest process cannot be written, only this guest is en
     size: guestSizeOf(DEFAULT_LIMITS, false),
     confinement: { wrapper: [] },
   })
-  // A BigInt has no JSON, so this message cannot be written.
+  // JSON cannot express a BigInt, so this message cannot be written.
   await guest.send({ kind: 'check', code: 1n as unknown as string })
   await guest.ended
   t.equal(await guest.ready, false)
@@ -227,7 +227,7 @@ t.test(
     t.match(stdout, /"kind":"ready"/, stderr.slice(0, 500))
     t.equal(status, 0)
     const found = JSON.parse(stderr) as Found
-    // The globals that ECMA-262, edition 16, defines, without the globals that the second wall removes.
+    // The globals of ECMA-262, edition 16, except the globals that the second wall removes.
     const language =
       `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
     Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number

@@ -32,7 +32,7 @@ async function start(t: Test, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** Starts a server. For each connection, the server calls `talk` once a request has started. */
+/** Starts a server. For each connection, the server calls `talk` as soon as the first bytes of a request arrive. */
 const listen = (t: Test, talk: (socket: Socket) => void) =>
   start(
     t,
@@ -217,7 +217,7 @@ t.test(
 )
 
 type Fetched = Partial<FetchRequest>
-/** Calls `fetch` as reactor code would call it. `left` gets a listener for the end of the run. */
+/** Calls `fetch` as reactor code would call it. `fetch` passes to `left` its listener for the end of the run. */
 const fetchFrom =
   (t: Test, allowNet = ['localhost'], options: Partial<OutboundOptions> = { resolve }) =>
   (url: string, more: Fetched = {}, left: (listener: () => void) => void = () => undefined) =>

@@ -224,8 +224,8 @@ t.test(
 )
 
 t.test('a child whose memory has grown since it loaded its code is not used for another run', async (t) => {
-  // The memory of a child can grow by 16 MiB, plus three times the memory that loading the code took. The limit of
-  // three times the memory for loading is at most 64 MiB.
+  // The memory of a child can grow by 16 MiB, plus three times the memory that loading the code took. This second part
+  // of the limit is at most 64 MiB.
   for (const [loadingMiB, mostMiB] of [
     [0, 16],
     [10, 46],

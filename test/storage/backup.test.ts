@@ -36,8 +36,8 @@ const backUp = (engine: FileEngine, files: FakeFiles) =>
   )
 
 /**
- * Creates a vault from the rows of the backup `/backup`. This function does the work of the layer above the engine.
- * Normally that layer has the keys.
+ * Creates a vault from the rows of the backup `/backup`. This function adds the keys of the rows. In the product, the
+ * layer above the engine adds these keys.
  */
 async function restore(options: ReturnType<typeof optionsFor>): Promise<void> {
   const { files, directory } = options
@@ -78,8 +78,8 @@ t.test(
       states.push(await list(engine))
       await put(engine, `new ${round}`)
       states.push(await list(engine))
-      // The removed row `${round}-0` is created again: the end of the backup overwrites the bytes of the removed row, but
-      // not those of the new row.
+      // The removed row `${round}-0` is created again: the end of the backup overwrites the bytes of the removed row,
+      // but not the bytes of the new row.
       await put(engine, `${round}-0`)
       states.push(await list(engine))
       await engine.flush()

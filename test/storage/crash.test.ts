@@ -296,13 +296,13 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
     return
   }
   const contents: Contents = new Map()
-  // Holds the acts that the engine has acknowledged but stores only together with later acts. These acts are lost if
-  // the disk keeps failing.
+  // The rows of acts that the engine has acknowledged, but that it stores only together with later acts. These rows are
+  // lost if the disk keeps failing.
   let held: Contents = new Map()
   let refused = 0
   for (const act of acts) {
-    // A removal that was refused may leave its row. Callers must never insert an id that exists, so the test skips such
-    // an act.
+    // If a removal was refused, its row can still exist. Callers must never insert an id that exists, so the test skips
+    // the act that would insert this row again.
     if (act.inserts !== undefined && contents.has(act.inserts)) continue
     try {
       await act.run(engine)

@@ -26,7 +26,7 @@ import {
 import { FakeFiles } from './fake-files.js'
 import { digest } from './powers.js'
 
-/** Takes the place of encryption in this test: a reader detects a text that was changed or moved to another row. */
+/** Replaces encryption in this test: the seal shows whether the text was changed or was moved to another row. */
 const seal = (text: string, id: Uint8Array, rev: number) => {
   const mac = digest(`${text}/${Buffer.from(id).toString('hex')}/${rev}`, 8)
   return Buffer.from(`${text}|${Buffer.from(mac).toString('hex')}`)

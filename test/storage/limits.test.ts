@@ -20,7 +20,7 @@ const tablesOf = (files: FakeFiles) => pathsOf(files, '/segments/').length
 const openTablesOf = (files: FakeFiles) =>
   files.openFiles.filter((path) => path.includes('/segments/')).length
 
-/** Puts two rows and removes one of them. Each removal of a row in the log creates a table. */
+/** Puts two rows and removes one of them. Because the removed row is still in the log, its removal creates a table. */
 async function mix(engine: FileEngine, number: number): Promise<void> {
   await engine.write((writer) => writer.put(draftOf({ name: `stays ${number}` })))
   await engine.write((writer) => writer.put(draftOf({ name: `goes ${number}` })))

@@ -207,8 +207,8 @@ class Run {
   }
 
   /**
-   * Checks that exactly the known tokens exist, that each has the state that was last acknowledged, and that the log
-   * verifies.
+   * Checks that exactly the known tokens exist, that each has the state that was last acknowledged, and that the
+   * verification of the log succeeds.
    */
   async judge(): Promise<void> {
     for (const server of this.#servers) {

@@ -153,7 +153,7 @@ t.test('a deleted API key is refused even if the store has lost the last change 
     }
   }
   await ask(two, 'token create', { id: 'other', type: 'token', data: 'x' })
-  // At this point each server has created its chain, so a server makes no further change for the chain.
+  // Each server has created its chain by now, so the servers change no more rows to create chains.
   for (const { engine } of opened) await engine.logs.chainPending()
   const tables = ['coffer_rows', 'coffer_keys', 'coffer_state']
   for (const table of tables) await run(`create table kept_${table} as select * from ${table}`)

@@ -41,8 +41,8 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 
 /**
  * Opens engines of one store that send no statements in the background. `statements` collects what the first engine
- * sends, and `sent` collects the names of these statements, with one list for each round trip. Before a search, the
- * first engine runs the last function of `beforePages`.
+ * sends, and `sent` collects the names of these statements, with one list for each round trip. Before each search, the
+ * first engine removes the last function from `beforePages` and calls it.
  */
 async function openEngines(t: Test, count: number, cachedKinds: readonly number[] = []) {
   const config = await createTables(await sharedDatabase())

@@ -118,9 +118,10 @@ t.test(
     const post = () =>
       sentBy(() => send('POST /tokens', { type: 'card', data: { number: '5555555555554444' } }))
     /**
-     * Repeats a request until the server sends no statement other than `name` for the request. The first log record of
-     * a tenant on a server changes the record of the tenant, so the next request must read that record again. If
-     * several units share a statement, the statement counts only for the first of these units.
+     * Repeats a request until the server sends only the statement `name` for the request. A request needs more
+     * statements after the first log record of its tenant on a server: this record changes the tenant, so the server
+     * reads the tenant again. A request needs no statement of its own if another unit of work has sent a statement that
+     * both share.
      */
     const settled = async (ask: typeof get, name: string) => {
       for (let left = 10; ; left--) {

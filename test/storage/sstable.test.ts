@@ -278,7 +278,8 @@ t.test(
       const before = files.reads
       const row = await engine.read((reader) => reader.get(3, 1, idOfName(name)))
       t.equal(row === undefined, name === 'none')
-      // A read may read the footer and a block of ids of each table, one block of rows, and the record.
+      // From each table, a search may read the footer and one block of ids. In addition, it may read one block of rows,
+      // and the record.
       t.ok(files.reads - before <= 2 * sstables + 2, `${files.reads - before} reads`)
       await engine.close()
     }

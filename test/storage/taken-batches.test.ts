@@ -37,7 +37,7 @@ t.test('a log chain remembers a limited number of batches', async (t) => {
   for (let number = 1; number < 400; number += 2) taken = takeBatches(taken, [name(1, number)])
   t.equal(taken.by['0001010101']!.ranges.length, 64)
   t.equal(isTaken([taken], name(1, 398)), false)
-  // Only the last 64 numbers of 1, 3 … 399 are remembered, and these begin with 273.
+  // Only the last 64 of the numbers 1, 3 … 399 are remembered: the numbers from 273 on.
   for (const number of [1, 2, 271, 272])
     t.equal(isTaken([taken], name(1, number)), undefined, 'the batch is too old to be known')
   t.strictSame([isTaken([taken], name(1, 273)), isTaken([taken], name(1, 274))], [true, false])

@@ -15,7 +15,10 @@ const because = (authentication_status_reason: string, authentication_status_rea
   authentication_status_reason_code,
 })
 
-/** The last answer about a session for each status. The function {@link eciOf} adds the `eci` to this answer. */
+/**
+ * For each final status, the last answer about a session that ends with this status. The function {@link eciOf} adds
+ * the `eci` to this answer.
+ */
 const ENDED: Readonly<Record<Status, Answer>> = {
   successful: { ...ended('successful', 'Y'), authentication_value: value },
   attempted: { ...ended('attempted', 'A'), authentication_value: value },

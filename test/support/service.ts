@@ -1,6 +1,4 @@
-/**
- * The HTTP service of a vault that a test has opened: with or without sockets, control plane and dashboard.
- */
+/** The HTTP service of a vault that a test has opened. Sockets, the control plane and the dashboard are optional. */
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
 import { type Handler, toHandler } from '../../src/http/handler.js'

@@ -37,10 +37,7 @@ export function steerRuns(app: App) {
       while (started.length === 0) await new Promise<void>((resolve) => waiting.push(resolve))
       return started.shift()!
     },
-    /**
-     * Returns the number of requested runs, and the number of started runs that no call of {@link next} has returned
-     * yet.
-     */
+    /** Returns the number of requested runs, and the number of started runs that {@link next} has not returned yet. */
     counts: () => ({ asked, started: started.length }),
   }
 }

@@ -54,7 +54,7 @@ export function permissionsOf(type: ApplicationType): Permission[] {
   return allPermissionsOf(type, { withEffect: true })
 }
 
-/** A rule of a private application that may do everything, and sees all data in plaintext. */
+/** A rule that lets a private application do everything and see all data in plaintext. */
 export const REVEALS_ALL = {
   priority: 1,
   container: '/',

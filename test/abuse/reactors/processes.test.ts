@@ -32,7 +32,7 @@ const options = { skip: !isLinux && 'needs /proc' }
 const SPIN = 'module.exports = () => { for (;;); }'
 const SOON_MS = 3_000
 
-/** Returns the processes below `pid`. Each process has its start time, because a pid can be reused. */
+/** Returns the processes below `pid`, each with its start time, because a pid can be reused. */
 function below(pid: number): { pid: number; parent: number; start: string }[] {
   const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   const known = all.flatMap((name) => readProcess(Number(name)) ?? [])

@@ -45,7 +45,7 @@ function withoutPermissions(): NodeProgram {
   return { ...node, path }
 }
 
-/** Opens targets on the host that escaped code may try to reach. The targets record which attempts reached them. */
+/** Opens targets on the host for escaped code to attack. The targets record which attempts reached them. */
 async function openHost() {
   const visits: string[] = []
   const socketPath = join(folder, 'host.socket')
@@ -135,8 +135,8 @@ const holds = (
 
 const { descriptorLimiter } = await findConfinement(node, guestFile, [''])
 const noNamespaces = { wrapper: [], ...(descriptorLimiter && { descriptorLimiter }) }
-// The guest can reach its own loopback network and sockets in the file system. The guest cannot reach any other socket.
-// With Node 25, the guest cannot even reach its own network and sockets.
+// The guest can reach only its own loopback network, and the sockets in the file system. With Node 25, the guest cannot
+// reach these either.
 const INSIDE = [
   'network: listen',
   'socket: unix',

@@ -1,4 +1,4 @@
-/** A host whose reactors loop forever, until the test that started the host kills it, or for a minute at most. */
+/** A host with two runs that loop until a test kills the host, or until the runs reach their time limit. */
 
 import { confineThisNode } from '../../../src/reactor/confinement.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'

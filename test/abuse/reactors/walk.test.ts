@@ -17,8 +17,8 @@ const BUILTINS = [...SHARED.split(' '), ...Object.keys(facadeTexts)]
 const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'gbk', 'shift_jis', 'euc-kr', 'latin1', 'windows-1252']
 
 /**
- * Expressions that produce objects which the walk does not reach by calls with random arguments. Each expression is
- * evaluated in a separate walk.
+ * Expressions for objects that the walk does not find when it calls functions with its own arguments. Each expression
+ * is evaluated in a separate walk.
  */
 const SEEDS = [
   'globalThis, this, require, module, exports, req, arguments, async () => {}, function* () {}, async function* () {}',

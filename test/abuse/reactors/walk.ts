@@ -241,8 +241,8 @@ export async function walk(
     if (symbols.length > 0) complain(`properties that no standard names (${symbols.map(String)})`, path)
     if (prototype === null || language.has(prototype) || language.has(value)) return
     const isOurs = typeof made === 'function' && sources[0]!.includes(textOf(made))
-    // The walk skips an object if it has visited similar objects. Therefore the walk may reach this object when the
-    // object already has the mark.
+    // The walk marks and then forgets an object that it skips. Therefore the walk may reach the object again, with the
+    // mark.
     const names = Object.getOwnPropertyNames(value).filter(
       (name) => !/^\d+$/.test(name) && !(leaves && name === mark),
     )

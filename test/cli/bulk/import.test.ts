@@ -188,8 +188,8 @@ testVault(
     ] as const) {
       place.write('rows.ndjson', `\n${lines(5)}`)
       t.match(await run(), { code: 0 })
-      // If a result of the last batch is lost, the command writes the result again. The cases below damage the state of
-      // an earlier batch, so this import adds another batch.
+      // The command can repair the state of the last batch, because it writes lost results again. The cases below must
+      // damage an earlier batch, so this import adds another batch.
       place.write('rows.ndjson', `\n${lines(6)}`)
       t.match(await run(), { code: 0 })
       const sound = stateOf(place).split('\n')

@@ -1,6 +1,6 @@
 /**
- * The tenant of a 3-D Secure session is found without a search. If a session is removed, the entry with the tenant of
- * the session is removed too.
+ * The tenant of a 3-D Secure session is found without a search. The entry that names the tenant of a session is removed
+ * together with the session.
  */
 import t, { type Test } from 'tap'
 import { findSession } from '../../../src/operations/3ds/pages.js'

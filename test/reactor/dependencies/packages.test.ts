@@ -1,6 +1,6 @@
 /**
- * Links each package of the table in docs/reactors.md that is installed in this repository, and calls it in the
- * sandbox.
+ * The table in docs/reactors.md lists packages. This test links each listed package that is installed in this
+ * repository, and calls it in the sandbox.
  */
 import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'

@@ -36,7 +36,7 @@ const DECLARED = { free: '1.0.0', '@acme/kit': '1.0.0' }
 
 type Vault = Awaited<ReturnType<typeof openTestVault>>
 
-/** Runs code with this expression and returns its answer. */
+/** Runs code that answers with the value of `expression`, and returns the text of the answer. */
 async function run(
   vault: Vault,
   expression: string,

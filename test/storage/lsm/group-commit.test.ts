@@ -52,7 +52,10 @@ t.test('after a sync, only the changes that are not in the log stay in memory', 
     transaction.end()
     groupCommit.enqueue(transaction, 'soon', { done: () => {}, fail: (error) => t.fail(String(error)) })
   }
-  /** Which rows each memtable of a writer has: the changes of the commit, and the changes of the tree. */
+  /**
+   * Returns the rows in each memtable that a writer sees: first the memtable of the commit, then the memtable of the
+   * tree.
+   */
   const rows = () =>
     groupCommit
       .view()
@@ -63,7 +66,7 @@ t.test('after a sync, only the changes that are not in the log stay in memory', 
   put(2)
   t.equal(await groupCommit.commit(), undefined)
   t.strictSame(rows(), [[1, 2], []], 'in the log and unsynced')
-  // Under steady writes, there is a change that is not in the log when a sync ends.
+  // Under steady writes, each sync ends while a newer change is not yet in the log.
   put(3)
   groupCommit.endSync(publish)
   t.strictSame(rows(), [[3], [1, 2]])

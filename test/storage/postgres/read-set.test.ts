@@ -12,7 +12,7 @@ const key = (id: number, kind = KIND) => ({ kind, tenant: 1, id: new Uint8Array(
 const found = (id: number, rev: number, kind = KIND) => ({ ...name(id, kind), rev }) as FoundRow
 
 const open = (mode: Plan['mode'] = 'change') => new ReadSet(mode, new Set([CACHED]))
-/** Formats each precondition as the action, the id and the revision that was read. */
+/** Formats each precondition as three words: its action, its id, and the revision that was read. */
 const list = (reads: Pick<ReadSet, 'preconditions'>) =>
   [...reads.preconditions.values()].map(({ action, id, was }) =>
     [action === CHECK ? 'row' : action === COUNT ? 'key' : action, id[0], was].join(' '),
