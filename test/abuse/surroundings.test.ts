@@ -96,7 +96,7 @@ t.test(
 )
 
 t.test(
-  "a process without the key that listens on the vault's socket learns nothing and blocks no command",
+  "a process that listens on the vault's socket, but does not have the key, learns nothing and blocks no command",
   async (t) => {
     const { home, vault } = await createFilledHome(t)
     const heard: Buffer[] = []

@@ -168,7 +168,7 @@ t.test('a server never writes a core dump, or doctor says that the server cannot
   t.notMatch(await findings(`${bare}; ulimit -c 0`), 'ulimit')
 })
 
-t.test('if the server is stopped, a command ends after 10 s and says what to do', async (t) => {
+t.test('if the server is suspended by SIGSTOP, a command ends after 10 s and says what to do', async (t) => {
   const machine = await createMachine(t)
   const server = machine.start(['serve', '--port', '0', '--log', 'none'])
   const ended = waitFor(server)

@@ -98,7 +98,7 @@ t.test('a confinement tool that is missing is not used, and on macOS no tool is 
 })
 
 t.test(
-  'if root starts the host, the confinement does not change the user if the bundles are private',
+  'a host that root started changes the user of the child, except if the bundles are private',
   async (t) => {
     const root = { ...node, isRoot: true }
     t.ok(listWrappers(root, false).some((words) => words.includes('--reuid 65534')))

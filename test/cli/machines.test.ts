@@ -101,7 +101,7 @@ t.test(
 )
 
 t.test(
-  'the completion script for PowerShell has balanced brackets and quotes the text that it inserts, and a lone = counts as an empty word',
+  'the completion script for PowerShell has balanced brackets and puts unsafe text into quotes, and a lone = counts as an empty word',
   async (t) => {
     const { stdout: script } = await run(['completion', 'powershell'])
     t.match(script, /^Register-ArgumentCompleter -Native -CommandName coffer -ScriptBlock \{$/m)

@@ -96,7 +96,7 @@ t.test('every MCP tool answers, and an error of a tool is equal to the error on 
   t.ok(own.length > 10, 'every call is logged with the application')
 })
 
-t.test('options restrict the tools, and wrong options or keys that reveal data are refused', async (t) => {
+t.test('options restrict the tools; wrong options, and keys that reveal data, are refused', async (t) => {
   const { home, key, connect } = await open(t)
   const list = async (...words: string[]) => {
     const { client } = await connect({ words })
@@ -193,7 +193,7 @@ t.test(
 )
 
 t.test(
-  'with --url, the server performs the tools in no-reveal mode, and its proxy calls reach only hosts on its list',
+  "with --url, the server performs the tools in no-reveal mode, and calls of proxies reach only hosts on the server's list",
   async (t) => {
     const { home, key, destination, connect } = await open(t)
     await home.createToken(CARD)

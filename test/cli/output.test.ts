@@ -94,7 +94,7 @@ t.test(
   },
 )
 
-t.test('notices report that an answer is empty, or the number of its page', async (t) => {
+t.test('a notice says that an answer is empty, or which page is shown', async (t) => {
   const hints = { done: 'Deleted.', empty: 'No tokens.' }
   const page = Array.from({ length: 20 }, () => ({ id: 'x' }))
   const columns = ['id']

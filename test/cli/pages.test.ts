@@ -30,7 +30,7 @@ t.test(
 )
 
 t.test(
-  'if the server refuses a page with another error code, the list ends with this error, even if its text is about the size',
+  'if the server refuses a page with another error code, the list ends with this error, even if the error text is about the size',
   async (t) => {
     const { sizes, task } = createAsk(invalid('size', 'ask for a smaller size'))
     await t.rejects(walk(task), { code: 'validation' })

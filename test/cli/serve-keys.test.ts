@@ -62,7 +62,7 @@ t.test('the control key comes from a file or the environment, and is never print
   t.match(curl.stdout, 'SVC-CONTROL-KEY: $COFFER_CONTROL_KEY')
 })
 
-t.test('a server refuses a control key that is weak, or that would open a stored vault', async (t) => {
+t.test('a weak control key is refused, and for a stored vault any key without --control-stored', async (t) => {
   const place = workplaceFor(t)
   await runCommand(place, ['init', '--starter-apps'])
   const weak = 'correct-horse'

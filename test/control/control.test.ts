@@ -505,7 +505,7 @@ t.test('state and clock cannot be set if the vault is on disk, or if the caller 
   )
 })
 
-t.test('the control plane counts how often each caller has revealed a token', async (t) => {
+t.test('the control plane counts how often each caller got the data of a token in plaintext', async (t) => {
   const granted = { priority: 1, container: '/', permissions: ['token:read'], transform: 'reveal' } as const
   const vault = await openTestVault({
     seed: {

@@ -209,7 +209,7 @@ t.test(
 )
 
 t.test(
-  'a request of the page may be as large as a request to the server, and only a session may send a large one',
+  'a request of the page may be as large as a request to the server, but without a session its body is not read',
   async (t) => {
     const { ask, asks, own, signIn } = await open(t)
     const large = { id: 'large', type: 'token', data: '"'.repeat(400_000) }
@@ -318,7 +318,7 @@ t.test(
 )
 
 t.test(
-  'the dashboard shows no data in problems of reactor code or in requests that convert token intents',
+  'the dashboard shows no data in errors that reactor code returns or in requests that convert token intents',
   async (t) => {
     const { ask, asks, own, signIn } = await open(t)
     await signIn()

@@ -52,7 +52,7 @@ t.test('clients of the library send and get documents as streams', async (t) => 
   t.notMatch(log, /attribute|alert/, 'recorded requests have neither metadata nor content')
 })
 
-t.test('a fault may choose requests by their body, and a form is then still received', async (t) => {
+t.test('if a fault chooses requests by their body, a form is still received', async (t) => {
   await using server = await startServer({})
   const { documents } = server.as(server.keys.private!)
   await server.control.faults.set({

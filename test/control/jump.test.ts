@@ -46,7 +46,7 @@ async function prepare({ ask, upload }: Awaited<ReturnType<typeof open>>) {
   return { card, late, early, networkToken }
 }
 
-t.test('the work of a jump has the order, the time and the data of its due times', async (t) => {
+t.test('work that is due within a jump is done in order, as if the clock had not jumped', async (t) => {
   const opened = await open(t)
   const { control, receiver, ask } = opened
   const { card, late, early, networkToken } = await prepare(opened)
@@ -113,7 +113,7 @@ t.test('an event that could not be sent during a jump is sent after it', async (
   )
 })
 
-t.test('an event of a jump whose host is not allowed, or that a listener may take, waits', async (t) => {
+t.test('after a jump, an event waits if its host is not allowed or a listener has to take it', async (t) => {
   const opened = await open(t, [])
   const { control, ask } = opened
   const listener = await control.listeners.open({ events: [...EVENTS] })

@@ -17,7 +17,7 @@ async function open(t: Test, allowNet: string[] = []) {
   return { control, ask, create, statusOf }
 }
 
-t.test('after the time of the setting, the clock makes a network token inactive', async (t) => {
+t.test('a network token becomes inactive when the time in the setting has passed', async (t) => {
   const { control, ask, create, statusOf } = await open(t)
   const before = await create()
   await ask('config set', { name: 'network_tokens.inactive_after', value: '90d' })
@@ -50,7 +50,7 @@ t.test('after the time of the setting, the clock makes a network token inactive'
   t.equal((await ask('config get', { name: 'network_tokens.inactive_after' })).value, 'never')
 })
 
-t.test('the control plane changes the status as the network', async (t) => {
+t.test('the control plane changes the status in the place of the network', async (t) => {
   const { control, ask, create, statusOf } = await open(t)
   const { id } = await create()
   for (const status of ['inactive', 'suspended', 'active'] as const) {
@@ -69,7 +69,7 @@ t.test('the control plane changes the status as the network', async (t) => {
   )
 })
 
-t.test('the events of a network token have no number', async (t) => {
+t.test('the events of a network token contain neither its number nor the card number', async (t) => {
   const receiver = await startReceiver()
   t.teardown(() => receiver.close())
   const { url } = receiver

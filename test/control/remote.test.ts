@@ -111,7 +111,7 @@ t.test('web pages and proxies cannot use the control plane, even with the contro
 })
 
 t.test(
-  'a web page cannot use up the attempts of a person, because the server refuses its requests before the key check',
+  'a web page cannot use up the attempts of a person, because the server refuses requests of the page before the key check',
   async (t) => {
     const { send, own } = await open(t)
     for (let count = 0; count < 2 * WRONG_KEYS.count; count++) {

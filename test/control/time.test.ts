@@ -43,7 +43,7 @@ t.test('an old key is accepted until its grace time has passed on the clock of t
 })
 
 t.test(
-  'advancing the clock retries mail that could not be sent, before the request is answered',
+  'a request that advances the clock is answered only after mail that could not be sent has been retried',
   async (t) => {
     const mail = await startMailServer({ isPlain: true })
     const { control } = await openControlled({ tenantName: 'test', clock: () => START }, undefined)

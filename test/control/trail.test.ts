@@ -113,7 +113,7 @@ t.test('the time line has the log records, runs, deliveries and mails of a trace
     await t.rejects(trail(asked), { code: 'validation' })
 })
 
-t.test('a trace id that a client repeats shows the newest 100 records', async (t) => {
+t.test('if a client repeats a trace id, the time line has the newest 100 records', async (t) => {
   const { call, trail } = await open(t)
   await call('/tokens', 'first', { id: 'one', type: 'token', data: 'x' })
   for (let count = 0; count < 130; count++) await call('/tokens/one', 'repeated')

@@ -136,7 +136,7 @@ t.test(
 )
 
 t.test(
-  'a job that is created without a socket has the address of the server, and a file can be uploaded to it',
+  'the upload address of a job that is created without a socket is an address of the server, and works',
   async (t) => {
     const { server, url, upload } = await open(t)
     const fork = await server.control.fork()

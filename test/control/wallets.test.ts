@@ -54,7 +54,7 @@ async function startEcho(t: Test): Promise<string> {
 }
 
 t.test(
-  'an encrypted payload as the clients of other languages send it gets their documented error',
+  'encrypted payloads, as the clients in other languages send them, get the documented error',
   async (t) => {
     const { send } = await open(t)
     const { status, body } = await send('POST /google-pay', ENCRYPTED)
@@ -132,7 +132,7 @@ t.test('webhooks get three events of Google Pay and none of Apple Pay, and no nu
   t.notMatch(JSON.stringify(receiver.received), /4242424242424242|AAAAAA=/)
 })
 
-t.test('the settings act, and a reset undoes them', async (t) => {
+t.test('changed settings of the wallets have their effects, and a reset undoes the changes', async (t) => {
   const { server, send } = await open(t)
   await server.ask('config set', { name: 'wallets.google', value: 'simulate' })
   await server.ask('config set', { name: 'wallets.apple', value: 'refuse' })
@@ -148,7 +148,7 @@ t.test('the settings act, and a reset undoes them', async (t) => {
   t.strictSame(await register(), [{ domain: 'a.example', status: 'verified' }])
 })
 
-t.test('a repeated idempotency key stores one card, and is refused after its deletion', async (t) => {
+t.test('requests with one idempotency key store one card, and never return it once deleted', async (t) => {
   const { send } = await open(t)
   const once = { 'svc-idempotency-key': 'k' }
   const first = await send('POST /google-pay', NETWORK_TOKEN, once)

@@ -166,7 +166,7 @@ t.test('in no-reveal mode, callback_url is refused', async (t) => {
   })
 })
 
-t.test('deleting a reactor removes its callbacks that wait', async (t) => {
+t.test('after a reactor is deleted, its waiting callbacks are not sent', async (t) => {
   const { vault, receiver, react, id } = await open(t, (response) => response.writeHead(500).end())
   await react({ args: {}, callback_url: receiver.url })
   await receiver.waitFor(1)

@@ -94,7 +94,7 @@ t.test('the reference of the page has all test cards', async (t) => {
   t.match(page, '<td>CYM: a mandated challenge, then successful</td><td>–</td><td>–</td>')
 })
 
-t.test('one number means something else in each area', async (t) => {
+t.test('the description of one card has a different result for each area', async (t) => {
   const describe = (number: string) => {
     const card = findPublished(number)!
     return [

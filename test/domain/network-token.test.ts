@@ -12,7 +12,7 @@ const DIGESTS = ['1', '2', 'z', 'CC2XvyoohnqecEq4r3FtXv6MdCx4TbaW1UUTdCCN5MNL'].
 )
 
 t.test(
-  'the number of a network token has the brand and the length of the card, and is another number',
+  'the number of a network token has the brand and the length of the card number, but is not equal to it',
   async (t) => {
     for (const card of [
       '4222222222222',
@@ -35,14 +35,14 @@ t.test(
   },
 )
 
-t.test('if the digest leads to the number of the card, the next number is taken', async (t) => {
+t.test('if the derived number is equal to the card number, the next number is taken', async (t) => {
   // The digest 1…1 has the value 0.
   const card = deriveNumber('4000999999999990', '1'.repeat(44))
   t.match(card, /^40000{11}\d$/)
   t.match(deriveNumber(card, '1'.repeat(44)), /^40000{10}1\d$/)
 })
 
-t.test('the account and the date follow from the card', async (t) => {
+t.test('the digest gives the account reference, and the date of the card gives the expiry', async (t) => {
   for (const digest of DIGESTS) t.match(derivePar(digest), /^[0-9A-Z]{29}$/)
   t.not(derivePar(DIGESTS[0]!), derivePar(DIGESTS[1]!))
   t.strictSame(deriveExpiry({ expiration_year: 2026 }), { expiration_month: 12, expiration_year: 2029 })
@@ -50,7 +50,7 @@ t.test('the account and the date follow from the card', async (t) => {
   t.equal(maskNumber('378282246310005'), 'XXXXXXXXXXXX0005')
 })
 
-t.test('the network answers by the number of the card', async (t) => {
+t.test('the card number decides how the network answers', async (t) => {
   t.equal(NETWORK_TOKEN_CARDS.length, 38)
   for (const { number, result } of NETWORK_TOKEN_CARDS)
     t.equal(askNetwork(number) ?? 'success', result, number)

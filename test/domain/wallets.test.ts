@@ -11,7 +11,7 @@ import { APPLE_PAYMENT, ENCRYPTED, plainPayload } from '../support/wallet-payloa
 const readPlain = (message: string, signature = 'card') =>
   readGooglePayload(plainPayload(signature, message).google_payment_data)
 
-t.test('the digits of a number in a plain payload are read from its text', async (t) => {
+t.test('a JSON number in a plain payload keeps all its digits, because it is read as text', async (t) => {
   const card = { number: '4000000000000000006', expiration_month: '12', expiration_year: '2040' }
   const message =
     '{"number": 4000000000000000006,"expiration_month":12,"expiration_year": 2040 ,"x":[1,{"a b":"7 8"}],"y":-1.5e3}'
@@ -59,7 +59,7 @@ t.test(
   },
 )
 
-t.test('a payload with a cryptogram needs texts for the cryptogram and the indicator', async (t) => {
+t.test('a payload of a network token needs both a cryptogram and an ECI indicator', async (t) => {
   const read = (more: object) =>
     readGooglePayload(
       plainPayload('network_token', { number: '1', expiration_month: 1, expiration_year: 2, ...more })
@@ -73,16 +73,19 @@ t.test('a payload with a cryptogram needs texts for the cryptogram and the indic
     t.throws(() => read(more), { code: 'validation' }, JSON.stringify(more).slice(0, 40))
 })
 
-t.test('an encrypted payload is well-formed if a wallet could have made it', async (t) => {
+t.test('an encrypted payload is well-formed only if it has the parts that a wallet sends', async (t) => {
   const { google_payment_data: payload } = ENCRYPTED
   t.strictSame(readGooglePayload(payload), { kind: 'encrypted', isWellFormed: true })
   for (const signedMessage of ['', 'x', '[]', '{"encryptedMessage":"a","ephemeralPublicKey":"a"}', undefined])
-    t.strictSame(readGooglePayload({ ...payload, signedMessage }), { kind: 'encrypted', isWellFormed: false })
+    t.strictSame(readGooglePayload({ ...payload, signedMessage }), {
+      kind: 'encrypted',
+      isWellFormed: false,
+    })
   for (const key of [undefined, null, 'x', [], {}, { signedKey: 'a' }, { signedKey: 1, signatures: [] }])
     t.throws(() => readGooglePayload({ ...payload, intermediateSigningKey: key }), { code: 'validation' })
 })
 
-t.test('a payload of Apple Pay has the version EC_v1 and base64', async (t) => {
+t.test('a payload of Apple Pay must have the version EC_v1 and parts in base64', async (t) => {
   t.ok(isApplePayload(APPLE_PAYMENT))
   t.ok(isApplePayload({ ...APPLE_PAYMENT, data: 'abc' }), 'padding may be absent')
   const wrong: object[] = [{ version: 'RSA_v1' }, { version: undefined }, { data: '' }, { data: 'a%b=' }]
@@ -98,7 +101,7 @@ t.test('the made-up card is valid until June of the third year', async (t) => {
   t.equal(endOfCard({ ...card, expiration_month: 12 }), Date.UTC(2034, 0))
 })
 
-t.test('domains are names of hosts', async (t) => {
+t.test('a domain must be a host name, without port, path or wildcard', async (t) => {
   const long = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(61)}`
   for (const name of ['shop.example.com', 'localhost', 'xn--bcher-kva.example', '4you.example', 'A.B', long])
     t.ok(isDomainName(name), name)
@@ -110,7 +113,7 @@ t.test('domains are names of hosts', async (t) => {
   t.strictSame(addDomains(['a.b'], ['A.B', 'c.d', 'C.D', 'e.f']), ['a.b', 'c.d', 'e.f'])
 })
 
-t.test('a certificate file is base64 of one sequence with the version of PKCS#12', async (t) => {
+t.test('a certificate file is base64 of one sequence that begins with the version of PKCS#12', async (t) => {
   const encode = (...bytes: number[]) => Buffer.from(bytes).toString('base64')
   const version = [0x02, 0x01, 0x03]
   const padding = Array.from({ length: 0x100 }, () => 0)

@@ -220,7 +220,7 @@ t.test('an upload whose client disconnects leaves nothing behind', async (t) => 
   t.ok(await isEmpty())
 })
 
-t.test('a second file, or an unknown part, ends an upload that is stored already', async (t) => {
+t.test('a wrong part ends an upload even if chunks of the file are already stored', async (t) => {
   const { begin, emptied } = await open(t)
   const socket = await begin()
   writeChunk(socket, `\r\n--b\r\n${FILE}\r\n\r\ny`)
@@ -252,14 +252,17 @@ t.test('a caller that lost its rights during an upload creates no document', asy
   socket.destroy()
 })
 
-t.test('a download that meets damage ends before its bytes, and the client sees it', async (t) => {
+t.test('a download ends before the first damaged byte, and the client sees an error', async (t) => {
   const { post, send, app, tenant, ask } = await open(t)
   const content = Buffer.alloc(3 * CHUNK_BYTES, 'a')
   const body = Buffer.concat([Buffer.from(`--b\r\n${FILE}\r\n\r\n`), content, Buffer.from('\r\n--b--')])
   const { id } = (await (await post(body)).json()) as Made
   await app.store.write(async (store) => {
     const chunk = (await store.get('document_chunk', tenant, chunkId(id, 1)))!
-    await store.replace('document_chunk', tenant, { ...chunk, sealed: chunk.sealed.replace(/^..../, 'AAAA') })
+    await store.replace('document_chunk', tenant, {
+      ...chunk,
+      sealed: chunk.sealed.replace(/^..../, 'AAAA'),
+    })
   })
   const answer = await send(`GET /documents/${id}/data`)
   t.equal(answer.status, 200)

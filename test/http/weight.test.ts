@@ -65,7 +65,7 @@ t.test('a reactor whose client reads many pages at once does not delay other res
   checkWeight(t, weighed)
 })
 
-t.test('clients that do not read their responses use no more memory than the limit', async (t) => {
+t.test('responses that clients do not read use no more memory than the limit', async (t) => {
   const sockets = askUnread(announcement, { line: 'GET /tokens?size=16', key, connections: 80, times: 3 })
   const weighed = await weigh(heavy, async () => {
     await wait(2_000)

@@ -142,7 +142,7 @@ t.test('the answer never has data of a token, not even through its mask', async 
   ])
 })
 
-t.test('if masks need too much work, the others have an example without a mask', async (t) => {
+t.test('if masks need too much work, the examples after the limit have no mask', async (t) => {
   const { app } = await open(t)
   const { expressions } = app
   const toExample = createExamples({ expressions: async () => expressions(), turns: new Turns() })
@@ -250,7 +250,7 @@ t.test('a preview is the row that the application would have, and stores nothing
   }
 })
 
-t.test('a preview refuses what an application cannot have, at the property', async (t) => {
+t.test('a preview refuses what an application cannot have, and the error names the property', async (t) => {
   const vault = await open(t)
   const good = rule('/pci/', 'mask')
   const REFUSED: [input: object, path: string][] = [
@@ -274,7 +274,7 @@ t.test('a preview refuses what an application cannot have, at the property', asy
   }
 })
 
-t.test('an application cannot ask, whatever its type', async (t) => {
+t.test('no application can read the matrix or a preview, whatever its type', async (t) => {
   const vault = await open(t)
   const KEYS = [
     ['public', { permissions: ['token:create'] }],

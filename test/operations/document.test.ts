@@ -220,7 +220,7 @@ t.test('changed, exchanged and missing chunks are noticed before any of their by
   await t.rejects(ask('document data', { id }), { code: 'vault_damaged' }, 'the first chunk')
 })
 
-t.test('each step of the content has its permission and its log record', async (t) => {
+t.test('each operation on a document needs its own permission and writes its own log record', async (t) => {
   const { ask, askAs, createApplication, create, createTenant, app } = await open(t)
   const id = await create()
   const key = async (

@@ -14,7 +14,7 @@ async function open(t: Test) {
   return { ...vault, create, numberOf }
 }
 
-t.test('the number of a card is the same each time, and differs in another tenant', async (t) => {
+t.test('the number of a network token is the same each time, and differs in another tenant', async (t) => {
   const { ask, create, numberOf, createTenant } = await open(t)
   const made = await create()
   const number = await numberOf(made.id)
@@ -91,7 +91,7 @@ t.test(
   },
 )
 
-t.test('a code that is deleted later leaves the network token of its token', async (t) => {
+t.test('when the cvc of a token is deleted, the token keeps its network token', async (t) => {
   const { ask, create, clock, app } = await open(t)
   const { id: token_id } = await ask('token create', { type: 'card', data: { ...CARD, cvc: '987' } })
   const { id } = await create({ token_id })
@@ -161,7 +161,7 @@ t.test('hostile requests are refused, and their errors do not repeat the number'
   t.equal((await send(`GET /network-tokens/${'a'.repeat(5000)}`)).status, 404)
 })
 
-t.test('in no-reveal mode, nobody learns a number or confirms a guess', async (t) => {
+t.test('in no-reveal mode, answers show no number and confirm no guess of a number', async (t) => {
   const { app, ask, create } = await open(t)
   const { id: token_id } = await ask('token create', { type: 'card', data: CARD })
   const { id } = await create({ token_id })
@@ -194,7 +194,7 @@ t.test('an application of an earlier version has no rights that its type may not
     await t.rejects(askAs(page.key, operation, { id }), { code: 'forbidden' }, operation)
 })
 
-t.test('a reactor and its arguments use network tokens', async (t) => {
+t.test('code of a reactor, and expressions in its arguments, can use network tokens', async (t) => {
   const { ask, createApplication, create, numberOf } = await open(t)
   const application = await createApplication('private', {
     permissions: [

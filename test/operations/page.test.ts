@@ -80,7 +80,7 @@ t.test('the size limit of a list applies to the returned data and not to the sto
   t.equal(search.data.length, TOKENS + 1)
 })
 
-t.test('a page that contains a single record is returned, even if it exceeds the limit', async (t) => {
+t.test('a page with a single record is returned, even if the record exceeds the limit', async (t) => {
   await ask('token create', { id: 'huge', type: 'token', data: 'x'.repeat(2 * MIB) })
   for (const input of [{ size: 1 }, { id: ['huge'], size: 100 }]) {
     const list = (await ask('token list', input)) as List

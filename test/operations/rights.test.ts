@@ -113,7 +113,7 @@ const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: 
   ],
 ]
 
-t.test('the rights at that moment decide each call of reactor code, and the answer of the run', async (t) => {
+t.test('the rights at the time decide each call of code, and then the answer of the run', async (t) => {
   for (const [name, change, call, answer] of CHANGES)
     await t.test(name, async (t) => {
       const played = await cast(t)

@@ -82,7 +82,7 @@ const exportOf = async (vault: Vault, reveal = true) =>
   (await vault.ask('seed export', {}, { reveal })) as Record<string, Record<string, unknown>[]>
 
 t.test(
-  'if an export is applied to an empty vault, the export of this vault is equal to the first',
+  'if an export is applied to an empty vault, a new export from this vault is equal to the applied export',
   async (t) => {
     const first = await exportOf(await openWith(t, FULL))
     t.match(first, {

@@ -106,7 +106,7 @@ t.test('the deletion of a tenant immediately ends the sessions of the tenant', a
 })
 
 t.test(
-  'an explanation of a session names the failed condition, and the decision about the authorizer',
+  'the explanation of a session names the condition that does not hold, and what the grants of the authorizer decide',
   async (t) => {
     const { app, ask, askAs, backend, create } = await open()
     await ask('token create', { id: 'card-1', type: 'token', data: 'x', containers: ['/a/'] })

@@ -88,7 +88,7 @@ t.test('concurrent merchants with one name: one is created', async (t) => {
   t.equal((await ask('tenant merchant list')).pagination.total_items, 1)
 })
 
-t.test('the rights of each template are valid for its type of application', async (t) => {
+t.test('an application can be created with the type and the rights of each template', async (t) => {
   const { ask } = await open(t)
   for (const { name, application_type: type, rules, permissions } of await ask('app template list'))
     t.match(await ask('app create', { name, type, rules, permissions }), { type, rules, permissions })

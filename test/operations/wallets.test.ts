@@ -127,7 +127,7 @@ t.test('the owner sees a card masked without the flag to reveal, and in no-revea
   t.notMatch(JSON.stringify(result), /fingerprint|4242424242424242|AAAAAA=/)
 })
 
-t.test('a card expires when the request says, else with its month for Apple Pay, else never', async (t) => {
+t.test('without expires_at, a card of Apple Pay expires with its month, of Google Pay never', async (t) => {
   const { ask, clock, createGoogle, createApple } = await open(t)
   const soon = await createGoogle({ expires_at: '2030-01-15T13:00:00Z' })
   t.equal(soon.expires_at, '2030-01-15T13:00:00.000+00:00')
@@ -166,7 +166,7 @@ t.test('a card of a merchant is unlinked, and deleted after 30 days', async (t) 
   await t.rejects(ask('apple-pay get', { id: unlinked.id }), { code: 'not_found' })
 })
 
-t.test('expressions show a card as the rules for tokens in its container say', async (t) => {
+t.test('the rules for tokens in the container of a card decide how expressions show it', async (t) => {
   const { askAs, createGoogle, createApplication, logOf } = await open(t)
   const { id } = await createGoogle()
   const payload = {
@@ -193,7 +193,7 @@ t.test('expressions show a card as the rules for tokens in its container say', a
 })
 
 t.test(
-  'reactors get the card as argument with the permission to use tokens, and the use is logged',
+  'a caller with token:use can pass a card to a reactor as an argument, and the use is logged',
   async (t) => {
     const { ask, askAs, createApple, keyWith, logOf } = await open(t)
     const { id } = await createApple()
@@ -208,7 +208,7 @@ t.test(
   },
 )
 
-t.test('a merchant of the registration must exist, and belong to the wallet', async (t) => {
+t.test('merchant_registration_id must be the id of a merchant of the same wallet', async (t) => {
   const { ask, createGoogle, createApple } = await open(t)
   const merchant_identifier = 'merchant.com.example'
   const { id: google } = await ask('google-pay merchant create', { merchant_identifier })

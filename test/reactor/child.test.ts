@@ -38,7 +38,7 @@ t.test('a child process gets the flags that its version of Node supports', async
 })
 
 t.test(
-  'the guest may read only its own file and the bundles, and a shell limits its resources if there is a shell',
+  'the guest may read only its own file and the bundles, and if there is a shell, the shell limits the resources of the guest',
   async (t) => {
     const { command, args } = launchOf('20.19.0', 'linux', undefined, ['unshare', '--net'])
     t.equal(command, '/bin/sh')

@@ -188,7 +188,7 @@ t.test('runs with different limits of memory or time do not share a child proces
 })
 
 t.test(
-  'a run asks whether it may start when its child is ready, and a refused run sends nothing to the child',
+  'when its child is ready, a run asks whether it may still start, and a refused run sends nothing to the child',
   async (t) => {
     const { guests, killed, run, complete } = setUp()
     const refused = new Error('not any more')

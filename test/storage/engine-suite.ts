@@ -75,7 +75,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
   )
 
   t.test(
-    'an engine counts changes for each kind of row, and a change of a tenant counts for every kind',
+    'an engine counts changes of each kind of row, and the removal of a tenant counts as a change of every kind',
     async (t) => {
       const { engine } = await open()
       const isCounted = async (work: (writer: EngineWriter) => unknown) => {

@@ -198,7 +198,7 @@ t.test('an owner in another container keeps the lock until that owner is known t
 })
 
 t.test(
-  'a lock is kept if its owner runs on another machine, and no process checks whether the owner still runs',
+  'the lock of an owner on another machine is kept, without a check whether this owner has ended',
   async (t) => {
     const files = makeDisk()
     await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there', 'their boot')))

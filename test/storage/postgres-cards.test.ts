@@ -82,7 +82,7 @@ t.test('a card gets one network token, even if both servers are asked at the sam
   }
 })
 
-t.test('a merchant, its certificates and cards of wallets can be used on the other server', async (t) => {
+t.test('merchants, certificates and wallet cards of one server can be used on the other', async (t) => {
   const { one, two } = await openServers(t)
   const merchant_identifier = 'merchant.com.example'
   const { id: merchant_id } = await ask(one, 'google-pay merchant create', { merchant_identifier })

@@ -602,7 +602,7 @@ t.test('a server detects that another vault has replaced its vault', async (t) =
 })
 
 t.test(
-  'if an attacker restores a list of chains without the second chain, verification detects this',
+  'if an attacker restores an older list of chains, in which the second chain is missing, verification detects this',
   async (t) => {
     const { sql, one, two } = await openVaults(t, 2)
     const { number } = await one.tenant()

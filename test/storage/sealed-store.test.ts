@@ -164,7 +164,7 @@ t.test('an id can be used again only after its token has expired or was removed'
 })
 
 t.test(
-  'cached records are found by counter, tenant and kind, and their number stays within the limit',
+  'a cached record is found by its kind, tenant, id and counter, and the cache holds a limited number of records',
   async (t) => {
     const cache = new RecordCache()
     const record = { id: 'a', permissions: [] } as unknown as RecordOf['application']

@@ -20,7 +20,7 @@ const DAY = 24 * HOUR
 const START = Date.parse('2030-01-15T12:00:00Z')
 
 t.test(
-  'a clock has jumped if it is more than a day ahead or minutes back, and the jump ends after an hour',
+  'a clock has jumped if it moved more than a day forward or 5 minutes back, and the jump ends after an hour',
   async (t) => {
     const steady: Times = { time: START, last: START, since: 0, until: 0 }
     const cases: [number, boolean, number][] = [

@@ -316,7 +316,7 @@ t.test(
 )
 
 t.test(
-  'code never gets the stored answer for an idempotency key of its caller, and the deletion of a token also deletes the stored answers about it',
+  'code that sends the idempotency key of its caller does not get the stored answer for the caller, and an answer about a deleted token is deleted',
   async (t) => {
     const { server, create, react, request } = await open(t)
     const key = { 'svc-idempotency-key': 'shared' }
@@ -557,7 +557,7 @@ t.test(
 )
 
 t.test(
-  'code can also send requests with the key of an application if the vault has no server, because these requests need no socket',
+  'even if the vault has no server, code can send requests with the key of an application, because they need no socket',
   async (t) => {
     await using vault = await openTestVault({ allowNet: ['localhost'] })
     const code = `module.exports = async ({ args, applicationOptions: { baseUrl } }) => {

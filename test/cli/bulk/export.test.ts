@@ -116,7 +116,7 @@ t.test('the error of a full disk names the file', async (t) => {
   await t.rejects(failed, { message: '/dev/full cannot be written (ENOSPC).' })
 })
 
-t.test('an export from a server reads all of its pages', async (t) => {
+t.test('an export from a server reads all pages of the list of tokens', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
   const home = createHome(t)

@@ -36,7 +36,7 @@ t.test(
   },
 )
 
-t.test('a session before its authentication has not succeeded, and has no decoupled challenge', async (t) => {
+t.test('a session that is not authenticated yet does not count as successful or as decoupled', async (t) => {
   const session = {} as ThreeDsSessionRecord
   t.equal(hasSucceeded(session), false)
   t.equal(isDecoupled(session), false)

@@ -333,7 +333,7 @@ t.test(
 )
 
 t.test(
-  'code with the image node-bt can require the packages of a fixed list that the project has',
+  'code with the image node-bt can require a package if it is on a fixed list and the project has it',
   async (t) => {
     const project = createProject(t, {
       axios: "module.exports = 'axios'",

@@ -59,7 +59,7 @@ t.test('a path below a declared package is resolved by the exports of the packag
 })
 
 t.test(
-  'a path below a package cannot lead out of the package, and a path that its exports do not list is refused',
+  'a path below a package cannot lead out of the package, and a path that the exports of the package do not list is refused',
   async (t) => {
     const project = createProject(t, PACKAGES)
     const elsewhere = createDirectory(t)
