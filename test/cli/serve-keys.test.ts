@@ -62,40 +62,43 @@ t.test('the control key comes from a file or the environment, and is never print
   t.match(curl.stdout, 'SVC-CONTROL-KEY: $COFFER_CONTROL_KEY')
 })
 
-t.test('a weak control key is refused, and for a stored vault any key without --control-stored', async (t) => {
-  const place = workplaceFor(t)
-  await runCommand(place, ['init', '--starter-apps'])
-  const weak = 'correct-horse'
-  writeFileSync(join(place.directory, 'weak.key'), weak)
-  writeFileSync(join(place.directory, 'control.key'), KEY)
-  writeFileSync(join(place.directory, 'two.key'), `${KEY}\n${KEY}\n`)
-  writeFileSync(join(place.directory, 'empty.key'), '\n')
-  const file = ['--control-key-file', 'control.key']
-  const own = { COFFER_CONTROL_KEY: KEY }
-  for (const [stderr, words, env] of [
-    [/at least 128 bits.*openssl rand -hex 16/, ['--ephemeral', '--control-key-file', 'weak.key'], {}],
-    [/The key of COFFER_CONTROL_KEY must have/, ['--ephemeral'], { COFFER_CONTROL_KEY: weak }],
-    [/at least 128 bits/, ['--ephemeral', '--control-key-file', 'two.key'], {}],
-    [/at least 128 bits/, ['--ephemeral', '--control-key-file', 'empty.key'], {}],
-    [/missing\.key/, ['--ephemeral', '--control-key-file', 'missing.key'], {}],
-    [/this vault is stored. Leave out --control-key-file/, file, {}],
-    [/this vault is stored. Run: unset COFFER_CONTROL_KEY/, [], own],
-    [/this vault is stored/, ['--demo', ...file], {}],
-    [/this vault is stored/, ['--test-controls', ...file], {}],
-    [/--control-stored needs a control key/, ['--control-stored'], {}],
-    [/Leave it out with --ephemeral/, ['--ephemeral', '--control-stored', ...file], {}],
-    [/--test-keys needs --ephemeral/, ['--test-keys'], {}],
-    [/--test-keys needs --ephemeral/, ['--demo', '--test-keys'], {}],
-  ] as const) {
-    const ended = await runCommand({ ...place, env: { ...place.env, ...env } }, ['serve', ...words])
-    t.match(ended, { code: 2, stderr }, words.join(' '))
-    t.notOk(`${ended.stdout}${ended.stderr}`.includes(KEY) || ended.stderr.includes(weak))
-  }
-  const { announcement } = await serveFor(t, ['--control-stored', ...file], place)
-  const headers = { 'svc-control-key': KEY }
-  t.equal((await fetch(`${announcement.url}/_coffer/faults`, { headers })).status, 200)
-  t.equal((await fetch(`${announcement.url}/_coffer/clock`, { headers })).status, 404, 'it has no clock')
-})
+t.test(
+  'a weak control key is refused, and for a stored vault any key without --control-stored',
+  async (t) => {
+    const place = workplaceFor(t)
+    await runCommand(place, ['init', '--starter-apps'])
+    const weak = 'correct-horse'
+    writeFileSync(join(place.directory, 'weak.key'), weak)
+    writeFileSync(join(place.directory, 'control.key'), KEY)
+    writeFileSync(join(place.directory, 'two.key'), `${KEY}\n${KEY}\n`)
+    writeFileSync(join(place.directory, 'empty.key'), '\n')
+    const file = ['--control-key-file', 'control.key']
+    const own = { COFFER_CONTROL_KEY: KEY }
+    for (const [stderr, words, env] of [
+      [/at least 128 bits.*openssl rand -hex 16/, ['--ephemeral', '--control-key-file', 'weak.key'], {}],
+      [/The key of COFFER_CONTROL_KEY must have/, ['--ephemeral'], { COFFER_CONTROL_KEY: weak }],
+      [/at least 128 bits/, ['--ephemeral', '--control-key-file', 'two.key'], {}],
+      [/at least 128 bits/, ['--ephemeral', '--control-key-file', 'empty.key'], {}],
+      [/missing\.key/, ['--ephemeral', '--control-key-file', 'missing.key'], {}],
+      [/this vault is stored. Leave out --control-key-file/, file, {}],
+      [/this vault is stored. Run: unset COFFER_CONTROL_KEY/, [], own],
+      [/this vault is stored/, ['--demo', ...file], {}],
+      [/this vault is stored/, ['--test-controls', ...file], {}],
+      [/--control-stored needs a control key/, ['--control-stored'], {}],
+      [/Leave it out with --ephemeral/, ['--ephemeral', '--control-stored', ...file], {}],
+      [/--test-keys needs --ephemeral/, ['--test-keys'], {}],
+      [/--test-keys needs --ephemeral/, ['--demo', '--test-keys'], {}],
+    ] as const) {
+      const ended = await runCommand({ ...place, env: { ...place.env, ...env } }, ['serve', ...words])
+      t.match(ended, { code: 2, stderr }, words.join(' '))
+      t.notOk(`${ended.stdout}${ended.stderr}`.includes(KEY) || ended.stderr.includes(weak))
+    }
+    const { announcement } = await serveFor(t, ['--control-stored', ...file], place)
+    const headers = { 'svc-control-key': KEY }
+    t.equal((await fetch(`${announcement.url}/_coffer/faults`, { headers })).status, 200)
+    t.equal((await fetch(`${announcement.url}/_coffer/clock`, { headers })).status, 404, 'it has no clock')
+  },
+)
 
 t.test('with --test-keys a seed chooses API keys of any form, also for other machines', async (t) => {
   const place = workplaceFor(t)
