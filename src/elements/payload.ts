@@ -24,7 +24,7 @@ export function fillIn(payload: unknown): unknown {
 }
 
 /**
- * Returns an object with the structure of the payload. In the place of each field, the object has the fault of the
+ * Returns an object with the structure of the payload. Instead of each field, the object has the fault of the
  * field. Returns undefined if no field has a fault.
  */
 function findFaults(payload: unknown, faults: FieldError[]): Record<string, unknown> | undefined {

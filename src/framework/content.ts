@@ -31,7 +31,7 @@ export class Content implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Whether the content arrives in pieces. Such content can be sent only once. */
+/** Whether the content arrives in pieces. A stream can be sent only once. */
 export function isStream(content: unknown): content is AsyncIterable<Uint8Array> {
   return typeof content === 'object' && content !== null && Symbol.asyncIterator in content
 }

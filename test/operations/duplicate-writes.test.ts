@@ -144,7 +144,7 @@ t.test('a session can update a duplicate only if the rules of the session includ
 })
 
 t.test(
-  'a reactor that tokenizes its argument has the rights of its application, or without an application those of the caller',
+  'a reactor that tokenizes its argument has the rights of its application, or without an application the rights of the caller',
   async (t) => {
     const vault = await open()
     const { app, askAs, attack, createApplication, keyWith } = vault

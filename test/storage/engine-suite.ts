@@ -221,7 +221,7 @@ const keys = fc.array(key, { maxLength: 4 })
 /** The rows and the clock use only these moments, so that their times often coincide. */
 const moment = fc.constantFrom(0, 1_000, 1_099, 1_100, 1_101, 1_200, 1_300)
 /**
- * Conditions with so many alternative keys that an engine does not look them up one by one. Most of the keys belong to
+ * Conditions with more alternative keys than an engine looks up one by one. Most of the keys belong to
  * no row.
  */
 const manyKeys = fc.array(key, { maxLength: 3 }).map((some) => {

@@ -74,7 +74,7 @@ export class Secrets {
   #decoded = 0
 
   /**
-   * Adds the texts and numbers of `data`, except those that are the same in `shown`. The caller sees `shown` instead of
+   * Adds the texts and numbers of `data`, except the values that are equal in `shown`. The caller sees `shown` instead of
    * `data`.
    */
   add(data: unknown, shown?: unknown): void {

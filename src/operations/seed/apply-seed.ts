@@ -190,8 +190,8 @@ async function enterNew(context: Context, { place, contents }: Part): Promise<Co
 
 /**
  * Checks a chosen key that gives access by itself: the key of an application, or of a proxy that needs no API key. If a
- * proxy also needs an API key, its own key only names the proxy. Every vault accepts such a key, so that a seed from
- * one vault on disk can be applied to another vault on disk.
+ * proxy also needs an API key, its own key only names the proxy. Every vault accepts a key that only names a proxy, so
+ * that a seed from one vault on disk can be applied to another vault on disk.
  */
 function admitKey(session: Session, list: ListName, item: Item): void {
   if (list === 'applications') session.vault().admitChosenKey(String(item.key))
