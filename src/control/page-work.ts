@@ -279,13 +279,26 @@ export type SendRequest = (
   application?: { id: string; tenant: number },
 ) => Promise<void>
 
+const MAX_PROXY_HEADER = 2000
+
+/** Reads `{ header, value }`: the header that names a proxy or a destination. @throws CofferError `validation` */
+function readProxyHeader(proxy: unknown, { proxyKey, proxyUrl }: HeaderNames): Record<string, string> {
+  if (proxy === undefined) return {}
+  const { header, value } = isObject(proxy) ? proxy : {}
+  const name = [proxyKey, proxyUrl].find((each) => each.toUpperCase() === header)
+  if (name === undefined) throw invalid('proxy.header', `must be ${proxyKey} or ${proxyUrl}, in capitals`)
+  if (typeof value !== 'string' || value.length > MAX_PROXY_HEADER || !/^[\x21-\x7e]+$/.test(value))
+    throw invalid('proxy.value', `needs 1 to ${MAX_PROXY_HEADER} visible ASCII characters`)
+  return { [name]: value }
+}
+
 /**
  * Sends a request. Returns the record of the request, which contains the answer without data.
  * @throws CofferError `validation`, `conflict` if the vault was reset in the meantime
  */
 export async function sendForPage(
   { control, tenant }: Place,
-  { method, target, type = 'application/json', body, application, key }: Record<string, unknown>,
+  { method, target, type = 'application/json', body, application, key, proxy }: Record<string, unknown>,
   names: HeaderNames,
   send: SendRequest,
 ): Promise<RequestRecord> {
@@ -299,6 +312,7 @@ export async function sendForPage(
   const headers = {
     [names.traceId]: traceId,
     ...(apiKey !== undefined && { [names.apiKey]: String(apiKey) }),
+    ...readProxyHeader(proxy, names),
     ...(bytes.length > 0 && { 'content-type': String(type) }),
   }
   const readBody = async (limitBytes: number) => (bytes.length > limitBytes ? undefined : bytes)

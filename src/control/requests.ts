@@ -31,6 +31,9 @@ const SHOWN: Readonly<Record<string, RegExp>> = {
   deduplicate_token: /^(?:true|false)$/,
 }
 
+/** The type of a problem whose other texts may come from the code of a reactor. */
+const REACTOR_FAILED = 'urn:coffer:problem:reactor-failed'
+
 export class Requests {
   readonly #records: RequestRecord[] = []
   #count = 0
@@ -123,13 +126,17 @@ export function redactBody(
   if (value === undefined) return describeLength(text)
   // A problem contains no data unless reactor code has written its text.
   const { proxy_error: problem = value } = isObject(value) ? value : {}
-  if (isProblem && isObject(problem) && problem.type !== 'urn:coffer:problem:reactor-failed') return problem
+  if (isProblem && isObject(problem) && problem.type !== REACTOR_FAILED) return problem
+  if (isProblem && isObject(problem))
+    return { ...nameShape(describeShape(problem, names)), type: REACTOR_FAILED }
   if (known === undefined || !isObject(value)) return describeShape(value, names)
   const entries = Object.entries(value).filter(([name]) => known.includes(name))
   return Object.fromEntries(
     entries.map(([name, item]) => [name, isShown(name, item) ? item : describeShape(item, names)]),
   )
 }
+
+const nameShape = (shape: unknown) => (isObject(shape) ? shape : {})
 
 function isShown(name: string, value: unknown): boolean {
   const pattern = Object.hasOwn(SHOWN, name) ? SHOWN[name] : undefined

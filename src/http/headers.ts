@@ -11,6 +11,8 @@ export function headerNames(prefix: string) {
     apiKey: `${start}-api-key`,
     controlKey: `${start}-control-key`,
     traceId: `${start}-trace-id`,
+    proxyKey: `${start}-proxy-key`,
+    proxyUrl: `${start}-proxy-url`,
     destinationStatus: `${start}-proxy-destination-status`,
     idempotencyKey: `${start}-idempotency-key`,
     replayed: `${start}-idempotent-replayed`,

@@ -167,8 +167,10 @@ const KEY_STATES = { none: 'no key', unknown: 'unknown key', not_examined: 'key 
  */
 export function useCallerOf(): (request: Seen) => string {
   const nameOf = useNameOf()
-  return ({ application_id, key_state }) =>
-    application_id === undefined && key_state !== undefined ? KEY_STATES[key_state] : nameOf(application_id)
+  return ({ application_id, key_state, key_header }) => {
+    if (application_id !== undefined || key_state === undefined) return nameOf(application_id)
+    return key_state === 'none' && key_header ? `key in ${key_header}` : KEY_STATES[key_state]
+  }
 }
 
 export interface Asked<T> {

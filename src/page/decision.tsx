@@ -8,6 +8,7 @@ import type { ExplainedDecision } from '../framework/caller/decisions.js'
 import type { RequestRecord } from '../framework/ports/control.js'
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useNameOf } from './api.js'
+import { Button } from './forms.js'
 import { Facts, Note, Seeing } from './parts.js'
 import { isHidden } from './recorded.js'
 import { linkTo } from './route.js'
@@ -26,15 +27,28 @@ function group<T>(all: readonly T[], split: (each: T) => [key: string, value: st
   return groups
 }
 
-/** The plural of a noun in the name of a permission: `token intents`, `proxies`, `3ds sessions`, `apple pay`. */
+/** The plural of a noun in the name of a permission: `token intents`, `proxies`, `cards of Apple Pay`. */
 function nameMany(noun: string): string {
-  if (/s$|real time$| pay$/.test(noun)) return noun
+  if (/^(?:apple|google) pay$/.test(noun))
+    return `cards of ${noun.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())}`
+  if (noun.endsWith('s')) return noun
   return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`
+}
+
+/** Permissions whose last part is no verb, or has another object than the other permissions of the area. */
+const PHRASES: Record<string, [nouns: string, verb: string]> = {
+  'apple-pay:session': ['sessions of Apple Pay', 'manage'],
+  'apple-pay:manage': ['domains, merchants and certificates of Apple Pay', 'manage'],
+  'google-pay:manage': ['merchants and certificates of Google Pay', 'manage'],
+  'account-updater:real-time:invoke': ['the account updater', 'ask'],
+  'network-token:cryptogram': ['cryptograms of network tokens', 'create'],
 }
 
 /** For example `may create and read tokens, and read reactors and logs`. */
 export function describePermissions(permissions: readonly string[]): string {
   const verbsOf = group(permissions, (each) => {
+    const phrase = PHRASES[each]
+    if (phrase !== undefined) return phrase
     const [verb = '', ...nouns] = each.split(':').toReversed()
     return [nameMany(nouns.toReversed().join(' ').replaceAll('-', ' ')), verb]
   })
@@ -117,9 +131,54 @@ export function Held({ of, decider }: { of: Application; decider?: number | unde
         </li>
       ))}
       <li class="dim">
-        {rules.length > 0 && 'Else '}it {describePermissions(permissions)}.
+        {rules.length > 0 ? 'Else it' : 'It'} {describePermissions(permissions)}.
       </li>
     </ol>
+  )
+}
+
+/** Whether a refused request was refused because a permission is missing, and not for another reason. */
+export function isByGrants(request: RequestRecord): boolean {
+  const { decisions = [] } = request
+  const isRefused = decisions.some(({ decided_by }) => decided_by === undefined)
+  return isRefused || problemOf(request).detail?.startsWith('This requires the permission') === true
+}
+
+/** Explains a 403 that no rule caused. Other answers need no explanation. */
+function OtherReason({ request }: DecisionsProps) {
+  if (request.status !== 403 || isByGrants(request)) return null
+  const isByNet = problemOf(request).detail?.includes('--allow-net')
+  return (
+    <p>
+      {isByNet
+        ? 'Refused by --allow-net, not by a rule.'
+        : 'Not refused by a rule. The tab Overview shows the reason.'}
+    </p>
+  )
+}
+
+/** Says how much of the data the answer of a token operation shows, and which rules decided this. */
+export function DataSeen({ request, show }: DecisionsProps & { show(): void }) {
+  const { decisions = [], application_id: id, operation = '', answer, status } = request
+  const isOfTokens = operation.startsWith('token ') && status < 400 && answer !== undefined
+  const seen = group(isOfTokens ? decisions : [], ({ of, decided_by: decider, transform = '' }) => [
+    decider === undefined || of !== undefined ? '' : transform,
+    typeof decider === 'object' ? `rule ${decider.priority}` : 'the permissions',
+  ])
+  seen.delete('')
+  if (seen.size === 0 || id === undefined) return null
+  return (
+    <p class="row">
+      Data:
+      {[...seen].map(([transform, deciders]) => [
+        <Seeing key={transform} transform={transform} />,
+        `by ${listWords([...new Set(deciders)])}`,
+      ])}
+      <span>
+        of <ApplicationLink id={id} />
+      </span>
+      <Button class="quiet" text="Show decision" act={show} />
+    </p>
   )
 }
 
@@ -134,9 +193,11 @@ export function Decisions({ request }: DecisionsProps) {
   const refused = decisions.find(({ decided_by }) => decided_by === undefined)
   if (fault !== undefined) return <p class="dim">The fault answered before any rule was evaluated.</p>
   if (decisions.length === 0)
-    return status === 403 && application !== undefined ? (
+    return status === 403 && !isByGrants(request) ? (
+      <OtherReason request={request} />
+    ) : status === 403 && application !== undefined ? (
       <>
-        <h3>Held by {application.name}</h3>
+        <h3>What {application.name} may do</h3>
         <Held of={application} />
         <p>
           <a class="button" href={linkTo('applications', application.id)}>
@@ -152,6 +213,7 @@ export function Decisions({ request }: DecisionsProps) {
   const rule = { priority, container, transform: 'mask', permissions: [permission] }
   return (
     <>
+      <OtherReason request={request} />
       {decisions.map((decision, at) => (
         <Steps key={at} decision={decision} application={application} />
       ))}
@@ -173,12 +235,14 @@ export function Decisions({ request }: DecisionsProps) {
 }
 
 /**
- * Returns the problem document in the answer. If code wrote the answer, the record contains only the shape of
+ * Returns the problem document in the answer. If a reactor failed, returns only a title. If code wrote the answer, the record contains only the shape of
  * the answer, so there is no problem document to show.
  */
 export function problemOf({ status, answer }: RequestRecord): Partial<Problem> {
   const isFailed = status === 0 || status >= 400
   if (!isFailed || typeof answer !== 'object' || answer === null) return {}
+  if ((answer as Partial<Problem>).type === 'urn:coffer:problem:reactor-failed')
+    return { title: 'reactor failed' }
   const { errors = {}, ...problem } = answer as Partial<Problem>
   const isShape = !Object.values(errors).every(Array.isArray) || isHidden(problem.detail ?? problem.title)
   return isShape ? {} : { ...problem, errors }

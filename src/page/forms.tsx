@@ -305,12 +305,18 @@ export const Confirm = ({ text, act, ...rest }: ConfirmProps) => (
   </EditDialog>
 )
 
-/** `tabs`: functions that render the panels, by the title of the tab. */
-export function Tabs({ label, tabs }: { label: string; tabs: Record<string, () => ComponentChildren> }) {
+type Panel = (open: (title: string) => void) => ComponentChildren
+
+/** `tabs`: functions that render the panels, by the title of the tab. `open` opens another tab and moves the focus to it. */
+export function Tabs({ label, tabs }: { label: string; tabs: Record<string, Panel> }) {
   const [chosen, setChosen] = useState('')
   const id = useId()
   const names = Object.keys(tabs)
   const current = Math.max(0, names.indexOf(chosen))
+  const open = (name: string) => {
+    setChosen(name)
+    document.getElementById(`${id}-${names.indexOf(name)}`)?.focus()
+  }
   const turn = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
     if (by === undefined) return
@@ -337,7 +343,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: Record<string, () =
         ))}
       </div>
       <div class="stack" role="tabpanel" id={id} aria-labelledby={`${id}-${current}`}>
-        {tabs[names[current]!]!()}
+        {tabs[names[current]!]!(open)}
       </div>
     </>
   )

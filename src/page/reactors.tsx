@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useLive } from './api.js'
+import { argNames } from './arg-names.js'
 import { Button, Check, Confirm, EditDialog, Failure, Field, TextArea, useDialog } from './forms.js'
 import { Badge, Empty, Facts, Note, Table } from './parts.js'
 import { go, linkTo } from './route.js'
@@ -75,13 +76,15 @@ function Edit({ of: { id, name, code, formula } }: { of: Partial<Reactor> }) {
 }
 
 function ReactorDetail({ of: reactor }: { of: Reactor }) {
-  const { id, name, formula, application, configuration, runtime } = reactor
+  const { id, name, code, formula, application, configuration, runtime } = reactor
   const { result, error } = useAsked('reactor scrubbed-logs', { id, number: LOOKED_AT })
   const last = result?.at(-1)
   const { ask } = useLive()
   const show = useDialog()
   const [isLater, setLater] = useState(false)
-  const fields = formula?.request_parameters.map((each) => [each.name, `a ${each.type}`]) ?? [['name', 'Ada']]
+  const fields =
+    formula?.request_parameters.map((each) => [each.name, `a ${each.type}`]) ??
+    argNames(code ?? formula?.code ?? '').map((each) => [each, `<${each}>`])
   const body = JSON.stringify({ args: Object.fromEntries(fields) }, undefined, 2)
   const path = `/reactors/${id}/react${isLater ? '-async' : ''}`
   const leave = () =>

@@ -49,6 +49,17 @@ export function refill(kept: unknown, example: unknown, fill = markHidden): unkn
   return Object.fromEntries(entries)
 }
 
+/** Replaces each hidden part of a recorded path by a text to fill in. The server refuses a path with such a text. */
+export const markPath = (path: string) =>
+  path.replaceAll('…', '<rest of the path>').replaceAll(/\((\d+ digits)\)/g, '<$1>')
+
+/** Tells the person what to do with a recorded request before it is sent again. `body`: the completed body as text. */
+export function describeDraft(recorded: unknown, path: string, body: string | undefined): string | undefined {
+  const none = 'Coffer records no data.'
+  if (/<[^<>\n]+>/.test(path + (body ?? ''))) return `${none} Replace the <…> placeholders before you send.`
+  return isIncomplete(recorded) ? `${none} The body has sample data of the same type instead.` : undefined
+}
+
 type Failed = Pick<RequestRecord, 'status' | 'request' | 'answer' | 'query'>
 const MAX_FILLED = 20_000
 const MAX_ITEMS = 1000

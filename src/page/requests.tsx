@@ -5,19 +5,19 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import type { Facts } from '../control/page-work.js'
-import { type Seen, useCallerOf, useLive, useRoute } from './api.js'
-import { Decisions, describeFailure, Why } from './decision.js'
+import { type Seen, useAsked, useCallerOf, useLive, useRoute } from './api.js'
+import { DataSeen, Decisions, describeFailure, isByGrants, Why } from './decision.js'
 import { Button, Confirm, Copy, Tabs, useDialog } from './forms.js'
 import { useKeys } from './frame.js'
 import { Badge, Empty, Facts as FactList, Method, NoneFits, Status } from './parts.js'
 import { Outcome, RunOfRequest } from './reactors.js'
-import { refill, reproduce } from './recorded.js'
+import { describeDraft, markPath, refill, reproduce } from './recorded.js'
 import { useOperation } from './reference.js'
 import { createdBy, go, linkTo, linkToRequest, setFilter } from './route.js'
 import { Rows, useChosen } from './rows.js'
-import { LANGUAGES } from './samples.js'
+import { LANGUAGES, type ProxyHeader } from './samples.js'
 import { Detail, Filter, fits, Missing, Screen } from './screen.js'
-import { ComposeDialog, NOBODY } from './send.js'
+import { ComposeDialog, NOBODY, OWN_KEY } from './send.js'
 import { ApplicationLink, CodeTabs, countOf, formatJson, Json, Time } from './text.js'
 import { EntityLink, TimeLine, useIds } from './trail.js'
 
@@ -124,20 +124,20 @@ export function Requests() {
             'Path',
             'link',
             (each) => [
+              <Ended key="run" of={runOf(each)} />,
               <span key="path" class="mono">
                 {each.path.replaceAll(UUID, '$1…')}
               </span>,
               <Dim key="query" text={queryOf(each)} />,
               isFailed(each) && <Dim key="why" text={` ${describeFailure(each)}`} />,
-              <Ended key="run" of={runOf(each)} />,
             ],
           ],
           [
             'Status',
-            'w6',
+            rows.some(({ fault }) => fault !== undefined) ? 'w6' : 'w4',
             (each) => [<Status key="status" {...each} />, each.fault && <Fault key="fault" />],
           ],
-          ['Caller', 'wide w6', callerOf],
+          ['Caller', 'wide w8', callerOf],
           ['ms', 'number wide w4', ({ ms }) => ms.toFixed(2)],
         ]}
       />
@@ -169,7 +169,8 @@ const Dim = ({ text }: { text: string }) => <span class="dim">{text}</span>
 const Ended = ({ of }: { of: Facts['runs'][string] | undefined }) =>
   of && (
     <>
-      <span class="dim"> its run:</span> <Outcome of={of} />
+      <span class="only-screen-reader">Its run: </span>
+      <Outcome of={of} />{' '}
     </>
   )
 const Fault = () => <Badge kind="warn fault">fault</Badge>
@@ -242,28 +243,57 @@ function NoRequest() {
   )
 }
 
+/**
+ * The header that names the proxy or the destination of a call. The key of a proxy is not recorded, so its id replaces the key if
+ * only one proxy has this destination. A call by id needs an API key.
+ */
+function useProxyHeader({
+  proxy_header: header,
+  destination,
+  application_id,
+}: Seen): ProxyHeader | undefined {
+  const isByKey = header?.endsWith('-KEY') === true
+  const { result } = useAsked('proxy list', isByKey ? { size: 100 } : { id: ['-'], size: 1 })
+  if (header === undefined) return undefined
+  if (!isByKey) return { header, value: destination }
+  const fitting = (result?.data ?? []).filter((each) => new URL(each.destination_url).href === destination)
+  return { header, value: fitting.length === 1 && application_id ? fitting[0]!.id : undefined }
+}
+
 function Request({ request, id }: { request: Seen; id: string }) {
   const { session, sendRequest } = useLive()
   const show = useDialog()
-  const { method, path, status, operation, application_id, answer } = request
+  const { method, path, status, operation, application_id, key_header, answer } = request
+  const proxy = useProxyHeader(request)
   const { example, template, type = 'application/json' } = useOperation(operation) ?? {}
   const body = request.request === undefined ? undefined : formatJson(refill(request.request, example))
   const copied = reproduce(request, example)
   const target = path + queryOf(request)
   const [, reactor] = /^\/reactors\/([^/]+)\/react(?:-async)?$/.exec(path) ?? []
   const send = async () => {
-    const { trace_id } = await sendRequest({ method, target: path, application: application_id })
+    const { trace_id } = await sendRequest({ method, target: path, application: application_id, proxy })
     go(linkToRequest(trace_id))
   }
-  const draft = { method, path, type, body, application: application_id ?? NOBODY }
-  const edit = () => show(<ComposeDialog draft={draft} />)
+  const nobody = key_header === undefined ? NOBODY : OWN_KEY
+  const draft = {
+    ...{ method, type, body, proxy, query: request.query ?? [] },
+    ...{ path: markPath(path), application: application_id ?? nobody },
+  }
+  const note = describeDraft(request.request, draft.path, body)
+  const edit = () => show(<ComposeDialog draft={draft} note={note} />)
+  // Coffer records no key, so a request with a key of no application cannot be sent again.
+  const hasAll = target === draft.path && (application_id !== undefined || key_header === undefined)
+  const canRepeat = body === undefined && hasAll && (proxy === undefined || proxy.value !== undefined)
+  const isMisplaced =
+    request.key_state === 'none' && key_header !== undefined && key_header !== session.header
   useKeys({ e: edit })
   const sent = { 'API key': describeKey(request), Query: request.query?.join(', ') }
   const tabs = {
-    Overview: () => (
+    Overview: (open: (title: string) => void) => (
       <>
         <Why request={request} />
-        {status === 403 && <Decisions request={request} />}
+        {status === 403 && isByGrants(request) && <Decisions request={request} />}
+        <DataSeen request={request} show={() => open('Decision')} />
         {reactor !== undefined && (
           <RunOfRequest id={reactor} traceId={request.trace_id} isLater={status === 202} />
         )}
@@ -283,13 +313,20 @@ function Request({ request, id }: { request: Seen; id: string }) {
           call={{
             method,
             path: path + copied.query,
-            ...(request.key_state !== 'none' && { header: session.header }),
+            ...((request.key_state !== 'none' || isMisplaced) && { header: session.header }),
+            proxy,
             type,
             body: copied.body,
             operation,
             template,
           }}
         />
+        {isMisplaced && (
+          <p>
+            The request had its key in {key_header}, which this server does not read. The code sends it in{' '}
+            {session.header}.
+          </p>
+        )}
         {copied.replaced.length > 0 && (
           <p class="dim small">
             Coffer records no data. The code has made-up values in place of:{' '}
@@ -302,7 +339,7 @@ function Request({ request, id }: { request: Seen; id: string }) {
   return (
     <Detail title={target} method={method} head={<Status status={status} />}>
       <div class="row">
-        {body === undefined && target === path && <Button text="Send again" act={send} />}
+        {canRepeat && <Button text="Send again" act={send} />}
         <Button text="Edit and send" act={edit} />
         <Copy label="Copy link" text={`${location.origin}/${linkTo('requests', id)}`} />
       </div>

@@ -1,9 +1,18 @@
 /** Formats requests as sample code that reads the API key from the environment. */
+
+/** A header that names the proxy or the destination of a proxy call. `value` is absent if the page does not know it. */
+export interface ProxyHeader {
+  header: string
+  value?: string | undefined
+}
+
 export interface Call {
   method: string
   path: string
   /** The header with the API key. Undefined for a request without a key. */
   header?: string | undefined
+  /** If the page does not know its value, the code reads the value from the environment. */
+  proxy?: ProxyHeader | undefined
   type?: string | undefined
   body?: string | undefined
   /** For a command: the name of the operation, and its path with `{id}` in place of ids. */
@@ -42,30 +51,61 @@ function idsOf(path: string, template: string): string[] | undefined {
   }
 }
 
+/** A header with a text, or with a key that the code reads from the environment variable `variable`. */
+type Header = [name: string, value: { text: string } | { variable: string }]
+
+function headersOf({ header, proxy, type, body }: Call): Header[] {
+  const headers: Header[] = []
+  if (header !== undefined) headers.push([header, { variable: 'COFFER_API_KEY' }])
+  if (proxy !== undefined) headers.push([proxy.header, proxyValue(proxy)])
+  if (body !== undefined) headers.push(['Content-Type', { text: String(type) }])
+  return headers
+}
+
+/** For example the variable COFFER_PROXY_KEY for the header SVC-PROXY-KEY. */
+const proxyValue = ({ header, value }: ProxyHeader): Header[1] =>
+  value === undefined
+    ? { variable: header.replace(/^[^-]+/, 'COFFER').replaceAll('-', '_') }
+    : { text: value }
+
+/** Says which keys the code reads from the environment. */
+export function describeKeys(call: Call): string {
+  const variables = headersOf(call).flatMap(([, value]) => ('variable' in value ? [value.variable] : []))
+  if (variables.length === 0) return 'The request has no key'
+  return variables.length === 1
+    ? `The key comes from ${variables[0]}`
+    : `The code reads ${variables.join(' and ')}`
+}
+
 export const LANGUAGES: Record<string, (call: Call & { origin: string }) => string | undefined> = {
-  curl: ({ origin, method, path, header, type, body }) =>
-    [
+  curl: ({ origin, ...call }) => {
+    const { method, path, body } = call
+    return [
       // Without a limit for the method, a method that a client has made up could contain anything.
       `curl ${method === 'GET' ? '' : `-X ${quote(method).replace(/^'([A-Z]+)'$/, '$1')} `}${quote(origin + path)}`,
       ...curlOptions(path),
-      ...(header === undefined ? [] : [`-H "${header}: $COFFER_API_KEY"`]),
+      ...headersOf(call).map(([name, value]) =>
+        'text' in value ? `-H ${quote(`${name}: ${value.text}`)}` : `-H "${name}: $${value.variable}"`,
+      ),
       // `--data-raw`, because `-d` reads a file if the body begins with `@`.
-      ...(body === undefined ? [] : [`-H ${quote(`Content-Type: ${type}`)}`, `--data-raw ${quote(body)}`]),
-    ].join(' \\\n  '),
-  coffer: ({ origin, path, header, body, operation, template }) => {
+      ...(body === undefined ? [] : [`--data-raw ${quote(body)}`]),
+    ].join(' \\\n  ')
+  },
+  coffer: ({ origin, path, header, proxy, body, operation, template }) => {
     const ids = template === undefined ? undefined : idsOf(path, template)
-    if (operation === undefined || ids === undefined || header === undefined || path.includes('?'))
-      return undefined
+    const isOther = header === undefined || proxy !== undefined || path.includes('?')
+    if (operation === undefined || ids === undefined || isOther) return undefined
     const named = ids.length === 0 ? '' : ` -- ${ids.map(quote).join(' ')}`
     const input = body === undefined ? '' : `printf %s ${quote(body)} | `
     const file = body === undefined ? '' : ' --file -'
     return `${input}coffer ${operation} --url ${quote(origin)}${file}${named}`
   },
-  Node: ({ origin, method, path, header, type, body }) => {
-    const headers = [
-      ...(header === undefined ? [] : [`'${header.toLowerCase()}': process.env.COFFER_API_KEY`]),
-      ...(body === undefined ? [] : [`'content-type': ${JSON.stringify(type)}`]),
-    ]
+  Node: ({ origin, ...call }) => {
+    const { method, path, body } = call
+    const headers = headersOf(call).map(([name, value]) => {
+      const text = 'text' in value ? JSON.stringify(value.text) : `process.env.${value.variable}`
+      return `'${name.toLowerCase()}': ${text}`
+    })
     const lines = [
       ...(method === 'GET' ? [] : [`method: ${JSON.stringify(method)},`]),
       ...(headers.length === 0 ? [] : [`headers: { ${headers.join(', ')} },`]),
@@ -76,11 +116,12 @@ export const LANGUAGES: Record<string, (call: Call & { origin: string }) => stri
     const url = JSON.stringify(origin + path)
     return `const answer = await fetch(${url}, {\n${indent(lines, '  ')}})\nconsole.log(answer.status, await answer.text())`
   },
-  Python: ({ origin, method, path, header, type, body }) => {
-    const headers = [
-      ...(header === undefined ? [] : [`"${header}": os.environ["COFFER_API_KEY"]`]),
-      ...(body === undefined ? [] : [`"Content-Type": ${JSON.stringify(type)}`]),
-    ]
+  Python: ({ origin, ...call }) => {
+    const { method, path, body } = call
+    const headers = headersOf(call).map(([name, value]) => {
+      const text = 'text' in value ? JSON.stringify(value.text) : `os.environ["${value.variable}"]`
+      return `"${name}": ${text}`
+    })
     const lines = [
       `${JSON.stringify(method)},`,
       `${JSON.stringify(origin + path)},`,
@@ -89,12 +130,13 @@ export const LANGUAGES: Record<string, (call: Call & { origin: string }) => stri
     ]
     return `import os, requests\n\nanswer = requests.request(\n${indent(lines, '    ')})\nprint(answer.status_code, answer.text)`
   },
-  Go: ({ origin, method, path, header, type, body }) => {
+  Go: ({ origin, ...call }) => {
+    const { method, path, body } = call
     const reader = body === undefined ? 'nil' : `strings.NewReader(${JSON.stringify(body)})`
-    const headers = [
-      ...(header === undefined ? [] : [`request.Header.Set("${header}", os.Getenv("COFFER_API_KEY"))`]),
-      ...(body === undefined ? [] : [`request.Header.Set("Content-Type", ${JSON.stringify(type)})`]),
-    ]
+    const headers = headersOf(call).map(([name, value]) => {
+      const text = 'text' in value ? JSON.stringify(value.text) : `os.Getenv("${value.variable}")`
+      return `request.Header.Set("${name}", ${text})`
+    })
     return [
       `request, err := http.NewRequest(${JSON.stringify(method)}, ${JSON.stringify(origin + path)}, ${reader})`,
       'if err != nil {\n\treturn err\n}',

@@ -8,14 +8,14 @@ import { useLive } from './api.js'
 import { Choose, Dialog, Field, type Fields, Form, Submit, TextArea } from './forms.js'
 import { Status } from './parts.js'
 import { linkToRequest } from './route.js'
-import type { Call } from './samples.js'
+import type { Call, ProxyHeader } from './samples.js'
 import { Json } from './text.js'
 
 /** Each `{name}` in `path`, and each parameter in `query`, becomes a field. */
 type Draft = Omit<Call, 'header'> & { query?: string[]; application?: string | undefined }
 
 export const NOBODY = 'no key'
-const OWN_KEY = 'a key of mine …'
+export const OWN_KEY = 'a key of mine …'
 const PLACE = /\{(\w+)\}/g
 const LONGEST = 14
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
@@ -35,7 +35,7 @@ export function Composer({ draft, verb = 'Send', isOpen = false, change }: Compo
   const [edited, setEdited] = useState<Edited>({ ...draft, values: {} })
   const [answer, setAnswer] = useState<RequestRecord>()
   const set = (more: Partial<Edited>) => setEdited({ ...edited, ...more })
-  const { query = [], type = 'application/json' } = draft
+  const { query = [], type = 'application/json', proxy } = draft
   const { method, path, body, values } = edited
   const applications = facts?.applications ?? []
   const usual = applications.find((each) => each.type === 'private') ?? applications[0]
@@ -47,8 +47,10 @@ export function Composer({ draft, verb = 'Send', isOpen = false, change }: Compo
   const sent = body === undefined || body === '' || method === 'GET' ? {} : { type, body }
   useEffect(() => change?.({ method, path: target, ...sent }), [method, target, body])
   const application = [OWN_KEY, NOBODY].includes(whose) ? undefined : whose
-  const send = async ({ key }: Fields) =>
-    setAnswer(await sendRequest({ method, target, ...sent, application, key }))
+  const send = async ({ key, proxy: value }: Fields) => {
+    const named = proxy && { header: proxy.header, value }
+    setAnswer(await sendRequest({ method, target, ...sent, application, key, proxy: named }))
+  }
   const names = Object.fromEntries(applications.map(({ id, name, type: kind }) => [id, `${name} (${kind})`]))
   const callers = { ...names, [NOBODY]: NOBODY, [OWN_KEY]: OWN_KEY }
   return (
@@ -59,6 +61,7 @@ export function Composer({ draft, verb = 'Send', isOpen = false, change }: Compo
         {isOpen && (
           <Choose label="Method" isShown of={METHODS} value={method} choose={(to) => set({ method: to })} />
         )}
+        {proxy && <ProxyField of={proxy} />}
         {isOpen && <Field label="Path" value={path} required grows change={(to) => set({ path: to })} />}
         {[...inPath, ...query].map((name) => {
           const fillIn = (value: string) => set({ values: { ...values, [name]: value } })
@@ -84,6 +87,20 @@ export function Composer({ draft, verb = 'Send', isOpen = false, change }: Compo
   )
 }
 
+/** The field is empty if the page does not know the value, and then the browser does not send the form. */
+function ProxyField({ of: { header, value } }: { of: ProxyHeader }) {
+  const isKey = header.endsWith('-KEY')
+  return (
+    <Field
+      {...{ label: header, name: 'proxy', defaultValue: value, required: true, grows: true }}
+      {...(isKey && value === undefined && { type: 'password' as const })}
+      help={
+        isKey ? 'The key or the id of the proxy. Coffer records no key.' : 'The address of the destination.'
+      }
+    />
+  )
+}
+
 function Answer({ record: { status, ms, trace_id, answer } }: { record: RequestRecord }) {
   return (
     <>
@@ -99,11 +116,10 @@ function Answer({ record: { status, ms, trace_id, answer } }: { record: RequestR
   )
 }
 
-export const ComposeDialog = ({ draft }: { draft: Draft }) => (
+/** `note`: what the draft has in place of data that was not recorded. */
+export const ComposeDialog = ({ draft, note }: { draft: Draft; note: string | undefined }) => (
   <Dialog title="Edit and send">
+    {note && <p>{note}</p>}
     <Composer draft={draft} isOpen />
-    <p class="dim small">
-      Recorded requests contain no data. The body has sample data of the same type instead.
-    </p>
   </Dialog>
 )

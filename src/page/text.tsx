@@ -3,7 +3,7 @@ import { useLive, useNameOf } from './api.js'
 import { Choose, Copy } from './forms.js'
 import { useKept } from './kept.js'
 import { linkTo, linkToRequest } from './route.js'
-import { type Call, LANGUAGES } from './samples.js'
+import { type Call, describeKeys, LANGUAGES } from './samples.js'
 
 export const Terminal = ({ text }: { text: string }) => <Code label="Terminal" text={text} isCopied />
 
@@ -66,7 +66,7 @@ export function CodeTabs({ call }: { call: Call }) {
   const [language, text] = written.find(([name]) => name === kept) ?? written[0]!
   return (
     <Code
-      label="The key comes from COFFER_API_KEY"
+      label={describeKeys(call)}
       tool={<Choose label="Language" of={written.map(([name]) => name)} value={language} choose={keep} />}
       text={text}
       isCopied

@@ -165,7 +165,7 @@ function TokenDetail({ token }: { token: Token }) {
         <Copy label="Copy id" text={id} />
         <Copy label="Copy expression" text={`{{ ${id} }}`} />
         <a class="button" href={linkTo('requests', undefined, { find: id })}>
-          Its requests
+          Requests with its id
         </a>
         <Button class="push" text="Edit" act={() => show(<EditToken of={token} />)} />
         <Button class="danger" text="Delete …" act={leave} />

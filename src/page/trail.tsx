@@ -5,6 +5,7 @@ import type { TrailItem } from '../control/page-trail.js'
 import { type Seen, useLive, useNameOf, useRead } from './api.js'
 import { Failure } from './forms.js'
 import { Badge, Status } from './parts.js'
+import { Outcome } from './reactors.js'
 import { linkTo, screenOf } from './route.js'
 import { countOf, formatTime } from './text.js'
 
@@ -82,7 +83,7 @@ function Described({ of: item }: { of: TrailItem }) {
   if (item.kind === 'run')
     return (
       <>
-        {reactor} <State of={item.outcome} status={item.status} />
+        {reactor} <Outcome of={item} />
       </>
     )
   return (

@@ -353,7 +353,8 @@ t.test(
     )
     t.notMatch(JSON.stringify(refused.json), /Ada/)
     const thrown = '{"proxy_error":{"type":"urn:coffer:problem:reactor-failed"}}'
-    t.equal(redactBody(thrown, new Set(), undefined, true), '(object)')
+    const type = 'urn:coffer:problem:reactor-failed'
+    t.same(redactBody(thrown, new Set(), undefined, true), { type }, 'the type says that code failed')
     const intent = await own('intent create', { type: 'token', data: 'MARKED' })
     const made = await ask('token create', { token_intent_id: intent.id, mask: '{{ data }}' })
     t.equal(made.status, 400)
@@ -391,6 +392,22 @@ t.test(
     for (const target of ['tokens', '//evil.example/', 'http://evil.example/', '/tokens\r\nx: y', 1])
       t.equal((await request(target)).status, 400, String(target))
     t.equal((await request('/tokens', { method: 'BREW' })).status, 400)
+    const using = await own('app create', { name: 'u', type: 'private', permissions: ['token:use'] })
+    const proxied = (header: unknown, value: unknown) =>
+      request('/proxy', { application: using.id, proxy: { header, value } })
+    t.match(await proxied('SVC-PROXY-URL', 'http://elsewhere.example/v1'), {
+      json: { status: 403, destination: 'http://elsewhere.example/v1', proxy_header: 'SVC-PROXY-URL' },
+    })
+    t.match(await proxied('SVC-PROXY-KEY', 'none'), { json: { status: 404, proxy_header: 'SVC-PROXY-KEY' } })
+    for (const [header, value] of [
+      ['SVC-API-KEY', 'x'],
+      ['host', 'x'],
+      ['SVC-PROXY-URL', 'http://a.example\r\nx: y'],
+      ['SVC-PROXY-URL', ''],
+      ['SVC-PROXY-URL', `http://a.example/${'a'.repeat(2000)}`],
+      ['SVC-PROXY-URL', 1],
+    ])
+      t.equal((await proxied(header, value)).status, 400, String(header))
     const permissions = ['token:read', 'token:create']
     const wide = await own('app create', {
       name: 'w',

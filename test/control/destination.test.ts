@@ -47,6 +47,7 @@ t.test(
       status: 200,
       destination: `${stub.url}/`,
       destination_status: 200,
+      proxy_header: 'SVC-PROXY-URL',
       request: { number: '(12 characters)' },
     })
     stub.answer = (_, response) => response.writeHead(402).end(NUMBER)

@@ -24,7 +24,7 @@ t.test(
     await detail.getByText('must be a string of 12 to 19 digits').first().waitFor()
     await row('403').click()
     await detail.getByText('This requires the permission token:read').first().waitFor()
-    await detail.getByRole('heading', { name: 'Held by starter public' }).waitFor()
+    await detail.getByRole('heading', { name: 'What starter public may do' }).waitFor()
     await row('500').click()
     await detail.getByText('Failed at line 4').waitFor()
     await detail.locator('mark', { hasText: 'response.charge.id' }).waitFor()

@@ -57,7 +57,7 @@ t.test(
       t.equal(status, 202)
       const row = page.getByRole('row').filter({ hasText: 'react-async' })
       await row.getByText('reactor failed 500').waitFor()
-      t.match(await row.innerText(), /its run: reactor failed 500[\s\S]*202/)
+      t.match(await row.innerText(), /Its run:\s+reactor failed 500[\s\S]*react-async[\s\S]*202/)
       await detail.getByText('Failed at line 3').waitFor()
       await detail.locator('mark', { hasText: 'args.missing.id' }).waitFor()
       await detail.getByText('log: begun').waitFor()
@@ -191,7 +191,9 @@ t.test(
         permissions: ['apple-pay:create', 'google-pay:create', 'token-intent:create'],
       })
       await show(page, `applications/${id}`, 'Applications')
-      await detail.getByText('it may create apple pay, google pay and token intents').waitFor()
+      await detail
+        .getByText('It may create cards of Apple Pay, cards of Google Pay and token intents')
+        .waitFor()
       t.notMatch(
         await page.locator('#page').innerText(),
         /proxys|webhookss|\bpaies\b|\b1 (?:requests|tokens|proxies)\b/,

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { markHidden, refill } from '../../src/page/recorded.js'
+import { describeDraft, markHidden, markPath, refill } from '../../src/page/recorded.js'
 
 t.test(
   'in a recorded body, hidden values are replaced by placeholders that the person must fill in',
@@ -42,4 +42,28 @@ t.test('sample data of its type completes a recorded body', async (t) => {
   ]
   for (const [recorded, completed] of table)
     t.strictSame(refill(recorded, example), completed, JSON.stringify(recorded))
+})
+
+t.test('a hidden part of a path becomes a placeholder', async (t) => {
+  const table: [recorded: string, shown: string][] = [
+    ['/tokens/card-1', '/tokens/card-1'],
+    ['/proxy/…', '/proxy/<rest of the path>'],
+    ['/tokens/(16 digits)', '/tokens/<16 digits>'],
+  ]
+  for (const [recorded, shown] of table) t.equal(markPath(recorded), shown)
+})
+
+t.test('a draft says whether it has placeholders or sample data', async (t) => {
+  const table: [recorded: unknown, path: string, body: string | undefined, note: RegExp | undefined][] = [
+    [undefined, '/tokens/card-1', undefined, undefined],
+    [{ id: 'one' }, '/tokens', '{"id":"one"}', undefined],
+    [{ card: '(31 characters)' }, '/proxy', '{"card":"<31 characters>"}', /Replace the <…> placeholders/],
+    [undefined, '/proxy/<rest of the path>', undefined, /Replace the <…> placeholders/],
+    [{ data: '(16 characters)' }, '/tokens', '{"data":"a secret"}', /sample data of the same type/],
+  ]
+  for (const [recorded, path, body, note] of table) {
+    const told = describeDraft(recorded, path, body)
+    if (note === undefined) t.equal(told, undefined, path)
+    else t.match(told, note, path)
+  }
 })

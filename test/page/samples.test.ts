@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { startServer } from '../../src/index.js'
 import { reproduce } from '../../src/page/recorded.js'
-import { LANGUAGES } from '../../src/page/samples.js'
+import { describeKeys, LANGUAGES } from '../../src/page/samples.js'
 
 const run = promisify(execFile)
 t.setTimeout(60_000)
@@ -50,6 +50,23 @@ t.test('hostile values reach curl and coffer as they are', async (t) => {
   t.match(odd, "-X 'X'\\''; id' ")
   t.match(odd, '--globoff')
   t.match(odd, '--path-as-is')
+})
+
+t.test('code of a proxy call has the header that names the destination', async (t) => {
+  const call = { origin, method: 'GET', path: '/proxy', header: 'SVC-API-KEY', operation: 'proxy call' }
+  const byUrl = { ...call, proxy: { header: 'SVC-PROXY-URL', value: "http://a.example/it's" } }
+  const byKey = { ...call, proxy: { header: 'SVC-PROXY-KEY' } }
+  const { stdout } = await shell(`curl() { printf '%s\\0' "$@"; }\n${LANGUAGES.curl!(byUrl)}`, 'a key')
+  t.ok(stdout.split('\0').includes("SVC-PROXY-URL: http://a.example/it's"))
+  t.match(LANGUAGES.curl!(byKey), '-H "SVC-PROXY-KEY: $COFFER_PROXY_KEY"')
+  for (const name of ['Node', 'Python', 'Go']) {
+    t.match(LANGUAGES[name]!(byUrl), /SVC-PROXY-URL"?'?[:,] "http:\/\/a.example\/it's"/i, name)
+    t.match(LANGUAGES[name]!(byKey), /SVC-PROXY-KEY.*COFFER_PROXY_KEY/i, name)
+  }
+  t.equal(LANGUAGES.coffer!({ ...byUrl, template: '/proxy' }), undefined)
+  t.equal(describeKeys(byUrl), 'The key comes from COFFER_API_KEY')
+  t.equal(describeKeys(byKey), 'The code reads COFFER_API_KEY and COFFER_PROXY_KEY')
+  t.equal(describeKeys({ method: 'GET', path: '/tokens' }), 'The request has no key')
 })
 
 const isMissing = await run('curl', ['--version']).then(

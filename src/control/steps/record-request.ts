@@ -2,7 +2,7 @@ import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { recordDecisions } from '../../framework/caller/decisions.js'
 import type { Registry } from '../../framework/registry.js'
-import { headerNames } from '../../http/headers.js'
+import { type HeaderNames, headerNames } from '../../http/headers.js'
 import { createRouter } from '../../http/router.js'
 import { knownOf, queryNames, redactBody, redactResponse } from '../requests.js'
 import { listNames } from '../shape.js'
@@ -42,6 +42,7 @@ export function recordRequest(prefix: string, registry: Registry): VaultStep {
         operation: operation?.name,
         application_id: exchange.applicationId,
         ...describeKey(exchange, response.status, names.apiKey),
+        proxy_header: nameProxyHeader(exchange, names),
         query: queryNames(search, operation),
         fault: exchange.fault,
         request: redactBody(await textOf(sent()), shown, knownOf(operation, 'input')),
@@ -51,6 +52,13 @@ export function recordRequest(prefix: string, registry: Registry): VaultStep {
     })
     return response
   }
+}
+
+/** The key of a proxy may be in the query too. The result then names its header, which has the same meaning. */
+function nameProxyHeader({ relayed, request, search }: VaultExchange, { proxyKey, proxyUrl }: HeaderNames) {
+  if (relayed === undefined) return undefined
+  const sent = { [proxyKey]: new URLSearchParams(search).get(proxyKey) ?? undefined, ...request.headers }
+  return [proxyKey, proxyUrl].find((name) => sent[name] !== undefined)?.toUpperCase()
 }
 
 const KEY_HEADER = /^[a-z][a-z0-9]{0,19}-api-key$/

@@ -73,6 +73,8 @@ export const requestOutput = object({
   /** Only for a call through a proxy: its destination without the path of the call, and the response. */
   'destination?': text,
   'destination_status?': count,
+  /** Only for a call through a proxy: the header that names the proxy or the destination, for example `SVC-PROXY-URL`. */
+  'proxy_header?': text,
   'request?': anyJson('The body without its data.'),
   'answer?': anyJson('The body without its data.'),
   'decisions?': anyJson('Which access rules decided, as --explain shows it.'),
