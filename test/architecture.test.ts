@@ -26,7 +26,7 @@ const ARROWS: Record<string, string> = {
   library: 'control client vault http operations framework domain',
   'index.ts': 'library client operations',
   'vitest.ts': 'index.ts',
-  page: 'control operations framework domain/access/cell-text.ts domain/text/spreadsheet.ts',
+  page: 'control operations framework domain/access/cell-text.ts domain/allow-net-advice.ts domain/text/spreadsheet.ts',
   // The code of `elements` runs in browsers, and in tests for Playwright.
   elements: 'domain/token/luhn.ts',
   'playwright.ts': '',

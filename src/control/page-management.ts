@@ -3,9 +3,11 @@
  * in the answers of these operations.
  */
 import { isObject } from '../domain/json/json.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { SENT_EVENT_TYPES } from '../domain/webhook/events.js'
 import type { OperationInput } from '../framework/context.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
+import { refusalOf } from '../operations/webhook/waiting.js'
 import { hideRevealed } from './page-tokens.js'
 import type { Place } from './place.js'
 import { describeLength, describeShape } from './shape.js'
@@ -29,11 +31,11 @@ export const MANAGEMENT: Performed = {
     give: giveToken,
   },
   'token update': { give: giveToken },
-  'proxy list': { ...UNDONE, give: (list) => ({ ...list, data: list.data.map(hideProxySecrets) }) },
+  'proxy list': { ...UNDONE, give: giveProxies },
   'proxy create': { give: hideProxySecrets },
   'proxy patch': {},
   'proxy delete': {},
-  'webhook list': { ...UNDONE, give: (list) => ({ ...list, data: list.data.map(hideQuery) }) },
+  'webhook list': { ...UNDONE, give: giveWebhooks },
   'webhook create': { give: hideQuery },
   'webhook update': { take: keepAddress, give: hideQuery },
   'webhook delete': {},
@@ -59,6 +61,27 @@ async function giveTokens(list: ResultOf<'token list'>, _: OperationInput, place
 
 async function giveToken(token: ResultOf<'token create'>, _: OperationInput, place: Place) {
   return (await hideRevealed(place, [token]))[0]
+}
+
+/** Why this server may not call the address of a proxy or webhook now. Undefined: it may. */
+export type Judged<T> = T & { refusal?: string }
+
+async function giveProxies(list: ResultOf<'proxy list'>, _: OperationInput, { control }: Place) {
+  const outbound = await control.app.outbound()
+  const give = (proxy: (typeof list.data)[number]) => {
+    const shown = hideProxySecrets(proxy)
+    return { ...shown, ...omitUndefined({ refusal: refusalOf(outbound, shown.destination_url) }) }
+  }
+  return { ...list, data: list.data.map(give) }
+}
+
+async function giveWebhooks(list: ResultOf<'webhook list'>, _: OperationInput, { control }: Place) {
+  const outbound = await control.app.outbound()
+  const give = (webhook: (typeof list.data)[number]) => ({
+    ...hideQuery(webhook),
+    ...omitUndefined({ refusal: refusalOf(outbound, webhook.url) }),
+  })
+  return { ...list, data: list.data.map(give) }
 }
 
 /** Keeps the names of configuration parameters, without their values. */

@@ -4,7 +4,13 @@
  */
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
-import type { DeliveryRecord, Kind, LogRecord, RecordOf } from '../domain/records/records.js'
+import type {
+  DeliveryRecord,
+  DestinationState,
+  Kind,
+  LogRecord,
+  RecordOf,
+} from '../domain/records/records.js'
 import { invalid } from '../errors.js'
 import type { List } from '../framework/page.js'
 import { listTracedLogs } from '../operations/log/noun.js'
@@ -31,12 +37,12 @@ interface Common<K extends string> {
 }
 
 export type TrailItem =
-  | (Common<'log'> & Pick<LogRecord, 'message' | 'operation' | 'entity_type' | 'entity_id'> & Actor)
+  | (Common<'log'> & Pick<LogRecord, 'message' | 'operation' | 'entity_type' | 'entity_id'> & Actor & Named)
   | (Common<'delivery'> & {
       webhook_id: string
       webhook?: string
       type: string
-      state: DeliveryRecord['state']
+      state: DeliveryRecord['state'] | 'blocked'
       attempts: number
       status?: number
       failure?: string
@@ -47,6 +53,8 @@ export type TrailItem =
   | (Common<'job'> & { status: string })
 
 type Actor = Pick<LogRecord, 'actor_id' | 'actor_type'>
+/** `entity_name`: the name of the entity, if it has one and is not deleted. */
+type Named = { entity_name?: string }
 
 /** Oldest first. `isCut`: older items were left out. */
 export interface Trail {
@@ -75,12 +83,13 @@ export async function readTrail(
 
 async function readOfTrace(reader: StoreReader, tenant: number, trace: string): Promise<Trail> {
   const { logs, isCut } = await findLogs(reader, tenant, { field: 'trace', value: trace })
-  return { items: inOrder([...logs.map(viewLog), ...(await readOthers(reader, tenant, trace))]), isCut }
+  const shown = (await nameEntities(reader, tenant, logs)).map(viewLog)
+  return { items: inOrder([...shown, ...(await readOthers(reader, tenant, trace))]), isCut }
 }
 
 async function readOfEntity(reader: StoreReader, tenant: number, entity: string): Promise<Trail> {
   const { logs, isCut } = await findLogs(reader, tenant, { field: 'entity', value: entity })
-  const items = logs.map(viewLog)
+  const items = (await nameEntities(reader, tenant, logs)).map(viewLog)
   const traces = [...new Set(logs.map(({ trace_id }) => trace_id))].slice(0, MOST_TRACES)
   for (const trace of traces) {
     const deliveries = (await readDeliveriesOf(reader, tenant, trace)).filter(isAbout(entity))
@@ -96,15 +105,38 @@ async function findLogs(reader: StoreReader, tenant: number, where: Condition) {
   return { logs: records.slice(0, MOST), isCut: records.length > MOST }
 }
 
-export type TracedLogs = List<Omit<LogRecord, 'transform'>>
+export type TracedLogs = List<Omit<LogRecord, 'transform'> & Named>
 
 /**
- * Lists log records like `log list`, with their trace ids. The audit log does not record this read.
+ * Lists log records like `log list`, with their trace ids and the names of their entities. The audit log does not record this read.
  * @throws CofferError like `log list`
  */
 export async function readLog(place: Place, input: Record<string, unknown>): Promise<TracedLogs> {
-  const { result } = await place.control.lock.shared(() => performUndone(place, listTracedLogs, input))
-  return result as TracedLogs
+  const { app, lock } = place.control
+  return lock.shared(async () => {
+    const { result } = await performUndone(place, listTracedLogs, input)
+    const list = result as TracedLogs
+    const { number } = await app.tenant(place.tenant)
+    const data = await app.store.read((reader) => nameEntities(reader, number, list.data))
+    return { ...list, data }
+  })
+}
+
+/** The types of entities that have a name. Each is also the kind of its records. */
+const NAMED = ['application', 'reactor', 'proxy', 'webhook'] as const
+
+/** Reads the record of each entity once. */
+async function nameEntities<T extends Pick<LogRecord, 'entity_type' | 'entity_id'>>(
+  reader: StoreReader,
+  tenant: number,
+  logs: readonly T[],
+): Promise<(T & Named)[]> {
+  const names = new Map<string, string | undefined>()
+  for (const { entity_type: type, entity_id: id } of logs) {
+    const kind = NAMED.find((each) => each === type)
+    if (kind !== undefined && !names.has(id)) names.set(id, (await reader.get(kind, tenant, id))?.name)
+  }
+  return logs.map((log) => ({ ...log, ...omitUndefined({ entity_name: names.get(log.entity_id) }) }))
 }
 
 /** The order of items with the same time: a request causes log records, and these cause deliveries. */
@@ -117,7 +149,7 @@ function inOrder(items: TrailItem[]): TrailItem[] {
     .sort((a, b) => Date.parse(a.at) - Date.parse(b.at) || RANKS[a.kind] - RANKS[b.kind])
 }
 
-function viewLog(record: LogRecord): TrailItem {
+function viewLog(record: LogRecord & Named): TrailItem {
   const {
     id,
     created_at: at,
@@ -128,8 +160,15 @@ function viewLog(record: LogRecord): TrailItem {
     entity_id,
     actor_id,
     actor_type,
+    entity_name,
   } = record
-  const about = { message, operation, entity_type, entity_id, ...omitUndefined({ actor_id, actor_type }) }
+  const about = {
+    message,
+    operation,
+    entity_type,
+    entity_id,
+    ...omitUndefined({ actor_id, actor_type, entity_name }),
+  }
   return { kind: 'log', id, at, trace_id, ...about }
 }
 
@@ -191,18 +230,25 @@ function isAbout(entity: string) {
     Object.values(event.data).some((each) => isObject(each) && each.id === entity)
 }
 
+/** A delivery that waits for a blocked address has not been attempted, so its reason is the reason of the webhook. */
+function describeState({ state, failure }: DeliveryRecord, destination: DestinationState | undefined) {
+  const isBlocked = state === 'waiting' && destination?.state === 'blocked'
+  return isBlocked ? { state: 'blocked' as const, failure: destination.failure } : { state, failure }
+}
+
 async function nameWebhooks(
   reader: StoreReader,
   tenant: number,
   deliveries: readonly DeliveryRecord[],
 ): Promise<TrailItem[]> {
-  const names = new Map<string, string | undefined>()
+  const webhooks = new Map<string, RecordOf['webhook'] | undefined>()
   for (const { webhook_id: id } of deliveries)
-    if (!names.has(id)) names.set(id, (await reader.get('webhook', tenant, id))?.name)
+    if (!webhooks.has(id)) webhooks.set(id, await reader.get('webhook', tenant, id))
   return deliveries.map((delivery): TrailItem => {
-    const { id, created_at: at, event, webhook_id, state, attempts, status, failure } = delivery
-    const about = omitUndefined({ webhook: names.get(webhook_id), status, failure })
+    const { id, created_at: at, event, webhook_id, attempts, status } = delivery
+    const webhook = webhooks.get(webhook_id)
     const { trace_id, type } = event
-    return { kind: 'delivery', id, at, trace_id, type, webhook_id, state, attempts, ...about }
+    const about = { webhook: webhook?.name, status, ...describeState(delivery, webhook?.destination) }
+    return { kind: 'delivery', id, at, trace_id, type, webhook_id, attempts, ...omitUndefined(about) }
   })
 }

@@ -1,11 +1,11 @@
 /** The screen "Who sees what": what each application sees in each container. */
 import { type ComponentChildren, render } from 'preact'
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
-import { describeSeen, SEEN_WORDS } from '../domain/access/cell-text.js'
+import { describeSeen } from '../domain/access/cell-text.js'
 import type { ResultOf } from '../operations/all.js'
 import { useEvent, useLive, useRead, useRoute } from './api.js'
 import { Button } from './forms.js'
-import { Badge, Empty, NoneFits } from './parts.js'
+import { Empty, NoneFits, Seen } from './parts.js'
 import { linkTo } from './route.js'
 import { Filter, Pages, Screen } from './screen.js'
 import { countOf, formatTime } from './text.js'
@@ -143,10 +143,6 @@ const LEGEND: [SeenCell['sees'], string][] = [
   ['none', 'the request is refused'],
 ]
 
-const KINDS: Record<SeenCell['sees'], string> = { plain: 'warn', masked: 'info', redacted: '', none: 'none' }
-
-export const Seen = ({ sees }: Pick<SeenCell, 'sees'>) => <Badge kind={KINDS[sees]}>{SEEN_WORDS[sees]}</Badge>
-
 /** The word for what the caller sees, and the value. */
 export function SeenValue({ cell, mask }: { cell: SeenCell; mask: Container['mask'] }) {
   const value = describeSeen(cell, mask)
@@ -173,11 +169,11 @@ export function describeBy({ by, rule, description }: SeenCell): string {
 }
 
 /**
- * The application, with the rule that decides. The filter in the link contains the id of the application and the
+ * The application, with the rule that decides, and the container of the cell. The filter in the link contains the id of the application and the
  * priority of the rule, because rules of other applications have the same priorities.
  */
-const linkToRule = ({ id }: Row, { rule }: SeenCell) =>
-  linkTo('applications', id, rule === undefined ? {} : { rule: `${id}.${rule}` })
+const linkToRule = ({ id }: Row, { rule, container }: SeenCell) =>
+  linkTo('applications', id, rule === undefined ? {} : { rule: `${id}.${rule}`, container })
 
 interface TableProps {
   of: Matrix

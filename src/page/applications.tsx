@@ -6,7 +6,7 @@ import { editable } from './edit.js'
 import type { Fields } from './forms.js'
 import { Button, Choose, Confirm, Field, Form, Submit, useDialog } from './forms.js'
 import { Badge, Facts, Method, Note, Seeing, Status, Table } from './parts.js'
-import { linkTo } from './route.js'
+import { linkTo, titleOf } from './route.js'
 import { EditApplication } from './rules.js'
 import { Detail, Item, ItemScreen, useNamed, usePaging } from './screen.js'
 import { countOf, RequestLink, Time } from './text.js'
@@ -60,6 +60,9 @@ export function Applications() {
 function ApplicationDetail({ of: application }: { of: Application }) {
   const show = useDialog()
   const { id, name, type } = application
+  const { rule, container } = useRoute().filters
+  const decider = deciderOf(rule, id)
+  const target = (decider !== undefined && container) || '/pci/high/'
   const edit = () => show(<EditApplication id={id} type={type} initial={editable(application)} />)
   const facts = {
     Id: <code>{id}</code>,
@@ -77,9 +80,14 @@ function ApplicationDetail({ of: application }: { of: Application }) {
       <div class="columns">
         <div class="stack">
           <h3>What it may do</h3>
-          <Held of={application} decider={deciderOf(useRoute().filters.rule, id)} />
+          <Held of={application} decider={decider} />
+          {decider !== undefined && (
+            <p class="small">
+              Rule {decider} decides <code>{target}</code> in {titleOf('access')}.
+            </p>
+          )}
         </div>
-        <DryRun key={id} id={id} />
+        <DryRun key={`${id} ${target}`} id={id} target={target} />
       </div>
       <div class="columns">
         <div class="stack">
@@ -98,7 +106,7 @@ function deciderOf(named: string | undefined, id: string): number | undefined {
   return named?.startsWith(`${id}.`) ? Number(named.slice(id.length + 1)) : undefined
 }
 
-function DryRun({ id }: { id: string }) {
+function DryRun({ id, target }: { id: string; target: string }) {
   const { dryRun, session } = useLive()
   const [found, setFound] = useState<Access>()
   const can = found?.transform !== undefined
@@ -111,7 +119,7 @@ function DryRun({ id }: { id: string }) {
       <h3 class="title">Would it be allowed?</h3>
       <div class="form">
         <Choose label="Permission" name="permission" isShown of={session.permissions} value="token:read" />
-        <Field label="Container or token" name="target" defaultValue="/pci/high/" required grows />
+        <Field label="Container or token" name="target" defaultValue={target} required grows />
         <Submit text="Ask" />
       </div>
       <div role="status">

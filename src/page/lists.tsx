@@ -1,5 +1,7 @@
 /** The screens of the outbox and of webhooks. */
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Judged } from '../control/page-management.js'
+import { divideRefusal } from '../domain/allow-net-advice.js'
 import type { List } from '../framework/page.js'
 import type { ResultOf } from '../operations/all.js'
 import type { OutboxLetter, OutboxMail } from '../operations/invite/noun.js'
@@ -7,8 +9,8 @@ import { type Asked, useAsked, useLive, useRoute } from './api.js'
 import { Copy, Failure } from './forms.js'
 import { Badge, Facts, Note, Table } from './parts.js'
 import { Detail, Item, ItemScreen, usePaging } from './screen.js'
-import { formatSpan, formatTime, Json, Time } from './text.js'
-import { TimeLine } from './trail.js'
+import { formatSpan, formatTime, Json, Refusal, Time } from './text.js'
+import { EntityLink, TimeLine } from './trail.js'
 import { ChangeWebhook, NewWebhook } from './webhook-forms.js'
 
 const STATES: Record<string, [string, string]> = {
@@ -82,7 +84,7 @@ function Letter({ of: mail }: { of: OutboxMail }) {
   )
 }
 
-type Webhook = ResultOf<'webhook list'>['data'][number]
+type Webhook = Judged<ResultOf<'webhook list'>['data'][number]>
 type Delivery = ResultOf<'webhook deliveries'>['data'][number]
 
 const KINDS: Record<Delivery['state'], string> = { sent: 'good', waiting: 'warn', failed: 'bad', dropped: '' }
@@ -91,16 +93,10 @@ export const Webhooks = () => (
   <ItemScreen
     thing="webhook"
     find="Name, address, event"
-    asked={useAsked('webhook list', { size: 100 })}
+    asked={useAsked('webhook list', { size: 100 }) as Asked<{ data: Webhook[] }>}
     actions={<NewWebhook />}
     textOf={({ name, url, events }) => `${name} ${url} ${events.join(' ')}`}
-    item={({ name, url, status }) => (
-      <Item
-        name={name}
-        tag={<Badge kind={status === 'enabled' ? 'push' : 'push warn'}>{status}</Badge>}
-        about={url}
-      />
-    )}
+    item={(webhook) => <Item name={webhook.name} tag={<WebhookState of={webhook} />} about={webhook.url} />}
     detail={Deliveries}
     empty={[
       'No webhook yet',
@@ -110,6 +106,15 @@ export const Webhooks = () => (
   />
 )
 
+/** An enabled webhook whose address is blocked or fails shows that state instead. */
+function WebhookState({ of: { status, destination } }: { of: Webhook }) {
+  const shown = status === 'enabled' ? (destination?.state ?? status) : status
+  const kinds: Record<string, string> = { enabled: '', blocked: 'bad' }
+  return <Badge kind={`push ${kinds[shown] ?? 'warn'}`}>{shown}</Badge>
+}
+
+const NO_ATTEMPT = 'none while blocked'
+
 /** Tells why the server does not reach the address of a webhook, and what to do. */
 function Unreachable({ of: { destination } }: { of: Webhook }) {
   if (destination === undefined) return null
@@ -117,18 +122,21 @@ function Unreachable({ of: { destination } }: { of: Webhook }) {
   return (
     <Note
       kind="warn"
-      title={state === 'blocked' ? 'The server may not call this address' : 'Deliveries fail'}
+      title={state === 'blocked' ? 'The server is not allowed to call this address' : 'Deliveries fail'}
     >
-      <p>{failure}</p>
+      {failure && <Refusal text={failure} />}
       <Facts
-        of={{ Since: <Time of={since} />, 'Next attempt': next_attempt_at && <Time of={next_attempt_at} /> }}
+        of={{
+          Since: <Time of={since} />,
+          'Next attempt': next_attempt_at ? <Time of={next_attempt_at} /> : NO_ATTEMPT,
+        }}
       />
     </Note>
   )
 }
 
 function Deliveries({ of: webhook }: { of: Webhook }) {
-  const { id, name, url, events, status } = webhook
+  const { id, name, url, events, status, refusal } = webhook
   const { ask } = useLive()
   const { filters } = useRoute()
   const [opened, setOpened] = useState(filters.delivery)
@@ -139,6 +147,7 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
   const isBlocked = webhook.destination?.state === 'blocked'
   const shown = all.find((each) => each.id === opened) ?? all[0]
   const resend = async (delivery: Delivery) => {
+    if (refusal !== undefined) return setResent(`Not sent: ${divideRefusal(refusal).reason}`)
     await ask('webhook resend', { id: delivery.id })
     setResent(`${delivery.type} is sent again. Watch its state.`)
   }
@@ -160,6 +169,7 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
         columns={[
           ['Time UTC', '', ({ created_at }) => <code>{formatTime(created_at)}</code>],
           ['Event', '', ({ type }) => type],
+          ['Object', '', (each) => <EventObject of={each} />],
           ['State', '', (each) => <DeliveryState of={each} isBlocked={isBlocked} />],
           ['Attempts', 'number', ({ attempts }) => attempts],
         ]}
@@ -180,6 +190,13 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
   )
 }
 
+/** What the event is about, for example the token. */
+function EventObject({ of: { type, payload } }: { of: Delivery }) {
+  const { data } = (payload as { event: { data: Record<string, { id?: string } | null> } }).event
+  const id = Object.values(data).find((each) => each?.id !== undefined)?.id
+  return id === undefined ? null : <EntityLink type={type.split('.')[0]!} id={id} />
+}
+
 /** A delivery to a blocked address waits without an attempt, until the server may call the address. */
 function DeliveryState({ of: { state, status }, isBlocked }: { of: Delivery; isBlocked: boolean }) {
   if (isBlocked && state === 'waiting') return <Badge kind="bad">blocked</Badge>
@@ -195,13 +212,13 @@ function DeliveryDetail({ delivery, isOpened, isBlocked }: DetailProps) {
     heading.current!.scrollIntoView({ block: 'start' })
     heading.current!.focus()
   }, [isOpened])
-  const { id, type, payload, answer, failure, due_at, attempted_at } = delivery
+  const { id, type, state, payload, answer, failure, due_at, attempted_at } = delivery
   const { trace_id: trace } = (payload as { event: { trace_id: string } }).event
   const facts = {
     Delivery: <code>{id}</code>,
     'Trace id': <code>{trace}</code>,
     'Last attempt': attempted_at && <Time of={attempted_at} />,
-    'Next attempt': due_at && !isBlocked && <Time of={due_at} />,
+    'Next attempt': isBlocked && state === 'waiting' ? NO_ATTEMPT : due_at && <Time of={due_at} />,
     Failure: failure,
   }
   return (

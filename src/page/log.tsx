@@ -56,7 +56,8 @@ export function Log() {
   )
   const all = result?.data ?? []
   const isFound = (record: Exported) =>
-    (!by || who(record) === by) && fits(route, `${record.entity_id} ${record.message} ${who(record)}`)
+    (!by || who(record) === by) &&
+    fits(route, `${record.entity_id} ${record.entity_name ?? ''} ${record.message} ${who(record)}`)
   const rows = all.filter(isFound)
   const chosen = rows.find(({ id }) => id === route.id)
   const found = check?.is_whole
@@ -94,7 +95,7 @@ export function Log() {
           ['Time UTC', 'mono dim w11', ({ created_at }) => formatTime(created_at, 23)],
           ['Who', 'w8', who],
           ['What', 'first link', ({ message }) => message],
-          ['Object', 'mono', (record) => <EntityLink type={record.entity_type} id={record.entity_id} />],
+          ['Object', 'mono', (record) => <EntityOf of={record} />],
         ]}
       />
       {chosen && <RecordDetail key={chosen.id} record={chosen} who={who(chosen)} />}
@@ -123,12 +124,16 @@ function DateFilter({ name, label }: { name: string; label: string }) {
   )
 }
 
+const EntityOf = ({ of: { entity_type, entity_id, entity_name } }: { of: Traced }) => (
+  <EntityLink type={entity_type} id={entity_id} name={entity_name} />
+)
+
 function RecordDetail({ record, who }: { record: Traced; who: string }) {
-  const { id, message, created_at, entity_type, entity_id, trace_id } = record
+  const { id, message, created_at, trace_id } = record
   const facts = {
     Time: <Time of={created_at} />,
     Who: who,
-    Object: <EntityLink type={entity_type} id={entity_id} />,
+    Object: <EntityOf of={record} />,
     'Trace id': <code>{trace_id}</code>,
   }
   return (

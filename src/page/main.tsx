@@ -40,12 +40,15 @@ const SCREENS = {
 }
 const NAMES = Object.keys(SCREENS) as (keyof typeof SCREENS)[]
 
+/** Only the digit keys open screens, so the screens after the tenth have no key. */
+const DIGITS = 10
+
 const KEYS: Record<string, string> = {
   'j k': 'Next row, previous row',
   Enter: 'Open the row; its address is a permalink',
   Esc: 'Close the detail or the dialog, leave the field',
   '/': 'Find',
-  '1 … 9 0': 'Go to a screen',
+  '1 … 9 0': `Go to one of the first ${DIGITS} screens, in the order of the menu`,
   e: 'Requests: edit and send',
   n: 'Tokens: new token',
   '← →': 'Other tab',
@@ -78,8 +81,10 @@ function Page({ session }: { session: PageSession }) {
     '?': showKeys,
     Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
     ...Object.fromEntries(
-      // Only the ten digit keys open screens, so the screens after the tenth have no key.
-      NAMES.slice(0, 10).map((name, at) => [(at + 1) % 10, () => names.includes(name) && go(linkTo(name))]),
+      NAMES.slice(0, DIGITS).map((name, at) => [
+        (at + 1) % 10,
+        () => names.includes(name) && go(linkTo(name)),
+      ]),
     ),
   })
   // A layout effect runs before the next key. The effect closes the old dialog before a key of the new screen can
@@ -105,6 +110,7 @@ function Page({ session }: { session: PageSession }) {
           <Navigation names={names} current={screen} />
           <main id="main" tabIndex={-1}>
             <Lost />
+            <Unknown screen={route.screen} />
             <View key={screen + JSON.stringify(live.place)} />
           </main>
           {dialog}
@@ -137,6 +143,15 @@ function Lost() {
     ? 'You are signed out. Get a new sign-in link: coffer control page'
     : `The server does not answer. It may have stopped. The page tries again. Until then, the page shows the data of ${from} UTC.`
   return <Failure text={text} />
+}
+
+function Unknown({ screen }: { screen: string }) {
+  if (screen === '' || NAMES.some((name) => name === screen)) return null
+  return (
+    <div class="note warn" role="status">
+      There is no screen “{screen}”. This is the screen {titleOf('requests')}.
+    </div>
+  )
 }
 
 function Alone({ fault }: { fault?: string | undefined }) {

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { SEEN_WORDS } from '../domain/access/cell-text.js'
 import { useRoute } from './api.js'
 import { Button } from './forms.js'
 import { linkTo } from './route.js'
@@ -19,10 +20,17 @@ export const Method = ({ name }: { name: string }) => (
   <b class={`badge method ${name.toLowerCase()}`}>{name}</b>
 )
 
+type Sees = keyof typeof SEEN_WORDS
+const SEEN_KINDS: Record<Sees, string> = { plain: 'warn', masked: 'info', redacted: '', none: 'none' }
+
+/** What a caller sees of a token. The word and the colour are the same on all screens. */
+export const Seen = ({ sees }: { sees: Sees }) => <Badge kind={SEEN_KINDS[sees]}>{SEEN_WORDS[sees]}</Badge>
+
+const SEEN: Record<string, Sees> = { reveal: 'plain', mask: 'masked', redact: 'redacted' }
+
 export function Seeing({ transform }: { transform: string | undefined }) {
-  if (transform === undefined) return <span class="dim">no</span>
-  const words: Record<string, string> = { reveal: 'revealed', mask: 'masked', redact: 'redacted' }
-  return <Badge kind={transform === 'reveal' ? 'warn' : ''}>{words[transform]}</Badge>
+  const sees = SEEN[transform ?? '']
+  return sees === undefined ? <span class="dim">no</span> : <Seen sees={sees} />
 }
 
 export function Facts({ of }: { of: Record<string, ComponentChildren> }) {
@@ -83,7 +91,7 @@ export function Table<R>({ rows, columns: plain, actions }: TableProps<R>) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
     <div class="scroll" tabIndex={0}>
-      <table class="plain">
+      <table class={`plain ${actions ? 'acts' : ''}`}>
         <Heads columns={columns} />
         <tbody>
           {rows.map((row, at) => (

@@ -1,13 +1,14 @@
+import type { Judged } from '../control/page-management.js'
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useLive } from './api.js'
 import { Button, Confirm, Copy, EditDialog, useDialog } from './forms.js'
-import { Badge, Facts } from './parts.js'
+import { Badge, Facts, Note } from './parts.js'
 import { go, linkTo } from './route.js'
 import { type Hint, useSchemaFields } from './schema-form.js'
 import { Detail, Item, ItemScreen, useNamed, usePaging } from './screen.js'
-import { ApplicationLink, Code, formatJson, Terminal, Time } from './text.js'
+import { ApplicationLink, Code, formatJson, Refusal, Terminal, Time } from './text.js'
 
-export type Proxy = Omit<ResultOf<'proxy create'>, 'key'>
+export type Proxy = Judged<Omit<ResultOf<'proxy create'>, 'key'>>
 type Transform = Proxy['request_transforms'][number]
 
 const NAMES = [
@@ -26,9 +27,7 @@ export function Proxies() {
       named={useNamed<Proxy>('proxy list')}
       actions={<Button class="primary" text="New proxy" act={() => show(<Edit of={NEW} />)} />}
       textOf={({ name, destination_url }) => `${name} ${destination_url}`}
-      item={({ name, destination_url, state }) => (
-        <Item name={name} tag={<State of={state} />} about={destination_url} />
-      )}
+      item={(proxy) => <Item name={proxy.name} tag={<State of={proxy} />} about={proxy.destination_url} />}
       detail={ProxyDetail}
       empty={[
         'No proxy yet',
@@ -39,8 +38,12 @@ export function Proxies() {
   )
 }
 
-const State = ({ of }: { of: string }) =>
-  of === 'active' ? null : <Badge kind={of === 'failed' ? 'push bad' : 'push warn'}>{of}</Badge>
+/** Shows nothing for a proxy that works. */
+function State({ of: { state, refusal } }: { of: Proxy }) {
+  const shown = state === 'active' && refusal !== undefined ? 'blocked' : state
+  if (shown === 'active') return null
+  return <Badge kind={['failed', 'blocked'].includes(shown) ? 'push bad' : 'push warn'}>{shown}</Badge>
+}
 
 /** Whether the server has hidden values in the transforms. */
 const isHidden = (transforms: readonly Transform[] = []) =>
@@ -120,7 +123,7 @@ function ProxyDetail({ of: proxy }: { of: Proxy }) {
     )
   const head = (
     <>
-      <State of={proxy.state} />
+      <State of={proxy} />
       <Button class="push" text="Edit" act={() => show(<Edit of={proxy} />)} />
       <Button class="danger" text="Delete …" act={leave} />
     </>
@@ -128,7 +131,7 @@ function ProxyDetail({ of: proxy }: { of: Proxy }) {
   const facts = {
     Id: <code>{id}</code>,
     Destination: destination_url,
-    'API key': proxy.require_auth ? 'Calls need an API key' : 'Calls need no API key',
+    'API key': proxy.require_auth ? 'required' : 'not required',
     Expressions: proxy.disable_detokenization ? 'passed on unchanged' : 'replaced by the data of tokens',
     Application: application_id && <ApplicationLink id={application_id} />,
     Configuration: Object.keys(configuration).join(', ') || 'none',
@@ -140,6 +143,11 @@ function ProxyDetail({ of: proxy }: { of: Proxy }) {
       <div class="row">
         <Copy label="Copy id" text={id} />
       </div>
+      {proxy.refusal && (
+        <Note kind="warn" title="The server is not allowed to call this address">
+          <Refusal text={proxy.refusal} />
+        </Note>
+      )}
       <Facts of={facts} />
       <Changes title="Requests" of={proxy.request_transforms} reactor={proxy.request_reactor_id} />
       <Changes title="Answers" of={proxy.response_transforms} reactor={proxy.response_reactor_id} />

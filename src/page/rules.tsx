@@ -1,5 +1,6 @@
 /** Edits an application: its rules as rows of a form, with a preview that the server computes. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { SEEN_WORDS } from '../domain/access/cell-text.js'
 import type { ResultOf } from '../operations/all.js'
 import { describeBy, SeenValue } from './access.js'
 import { useAsked, useLive } from './api.js'
@@ -19,9 +20,9 @@ type Errors = Record<string, string[]>
 const PREVIEW_DELAY_MS = 250
 const TYPES = ['private', 'public', 'management']
 const TRANSFORMS: Record<string, string> = {
-  mask: 'masked data',
-  reveal: 'data in plaintext',
-  redact: 'no data (redacted)',
+  mask: SEEN_WORDS.masked,
+  reveal: SEEN_WORDS.plain,
+  redact: SEEN_WORDS.redacted,
 }
 
 interface EditProps {

@@ -116,7 +116,8 @@ function PropertyControl(field: PropertyField) {
 
 type ControlProps = PropertyField & { label: string; help: ComponentChildren }
 
-const YES_NO = { '': 'not set', true: 'yes', false: 'no' }
+/** A setting that nobody has set is off. */
+const YES_NO = { '': 'not set (no)', true: 'yes', false: 'no' }
 
 function Control({ name, schema, kind, value, hint, isRequired, label, help }: ControlProps) {
   const { choices = schema.enum as string[] | undefined, placeholder, rows, change } = hint
@@ -187,13 +188,20 @@ function Many({ name, label, help, value, of }: PartProps & { value: unknown; of
   const { 'aria-describedby': describedBy, ...invalid } = control
   const current = (value ?? []) as string[]
   const words = { ...Object.fromEntries(current.map((each) => [each, each])), ...wordsOf(of) }
+  // The order stays that of the beginning, because boxes that move at a click are hard to follow.
+  const first = ([name]: [string, string]) => (current.includes(name) ? 0 : 1)
+  const [count, setCount] = useState(current.length)
+  const countChosen = (event: { currentTarget: HTMLElement }) =>
+    setCount(event.currentTarget.querySelectorAll(':checked').length)
   return (
     <fieldset class="field group" aria-describedby={describedBy}>
-      <legend>{label}</legend>
+      <legend>
+        {label}: {count} of {Object.keys(words).length} chosen
+      </legend>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard. */}
-      <div class="choices" tabIndex={0}>
+      <div class="choices" tabIndex={0} onChange={countChosen}>
         {Object.entries(words)
-          .sort(([a], [b]) => a.localeCompare(b))
+          .sort((a, b) => first(a) - first(b) || a[0].localeCompare(b[0]))
           .map(([each, text]) => (
             <label key={each}>
               <input

@@ -153,7 +153,7 @@ export function Missing({ thing, id, why }: { thing: string; id: string; why?: s
   const elsewhere = others.filter(Boolean).join(' or ')
   return (
     <Detail title={`There is no ${thing} ${id}`}>
-      <p>{why ?? (elsewhere ? `It was deleted, or it is in another ${elsewhere}.` : 'It was deleted.')}</p>
+      <p>{why ?? `It may have been deleted${elsewhere && `, or it may be in another ${elsewhere}`}.`}</p>
     </Detail>
   )
 }
@@ -221,7 +221,9 @@ export function ItemScreen<R extends { id: string }>(given: ItemsOf<R>) {
         <Missing
           thing={thing}
           id={route.id}
-          {...(total_pages > 1 && { why: 'It was deleted, or it is on another page of the list.' })}
+          {...(total_pages > 1 && {
+            why: 'It may have been deleted, or it may be on another page of the list.',
+          })}
         />
       )}
     </Screen>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { divideRefusal } from '../domain/allow-net-advice.js'
 import { useLive, useNameOf } from './api.js'
 import { Choose, Copy } from './forms.js'
 import { useKept } from './kept.js'
@@ -7,18 +8,43 @@ import { type Call, describeKeys, LANGUAGES } from './samples.js'
 
 export const Terminal = ({ text }: { text: string }) => <Code label="Terminal" text={text} isCopied />
 
+/** A refusal of an address. The option that permits the address is shown as code to copy. */
+export function Refusal({ text }: { text: string }) {
+  const { reason, option } = divideRefusal(text)
+  return (
+    <>
+      <p>{reason}</p>
+      {option && (
+        <>
+          <p>To allow it, restart Coffer with this option:</p>
+          <Code label="Option" text={option} kind="one-line" isCopied />
+        </>
+      )}
+    </>
+  )
+}
+
 type Labelled = { label: string; isCopied?: boolean }
 /** `line`: the line to mark, from 1. `tool`: a control above the code. */
 type CodeProps = Labelled & {
   text: string
   line?: number | undefined
   tool?: ComponentChildren
+  kind?: string
   children?: ComponentChildren
 }
 
-export function Code({ label, text, line, tool, isCopied, children = markLine(text, line) }: CodeProps) {
+export function Code({
+  label,
+  text,
+  line,
+  tool,
+  kind = '',
+  isCopied,
+  children = markLine(text, line),
+}: CodeProps) {
   return (
-    <figure class="code">
+    <figure class={`code ${kind}`}>
       <figcaption>
         {tool}
         {label}

@@ -24,9 +24,15 @@ const STATES: Record<State, [text: string, kind: string]> = {
   informational: ['informational', ''],
 }
 
+const DOCUMENTS = 'https://github.com/coffer-vault/coffer/blob/main/docs'
 const NONE = {
   title: 'No 3DS session yet',
-  text: 'Sessions of your checkout appear here. docs/3ds.md has a checkout to copy, and docs/test-cards.md the test cards.',
+  text: (
+    <>
+      Sessions of your checkout appear here. <a href={`${DOCUMENTS}/3ds.md`}>docs/3ds.md</a> has a checkout to
+      copy, and <a href={`${DOCUMENTS}/test-cards.md`}>docs/test-cards.md</a> the test cards.
+    </>
+  ),
   command: 'coffer 3ds create --help',
 }
 

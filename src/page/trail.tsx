@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
 import type { TrailItem } from '../control/page-trail.js'
+import { divideRefusal } from '../domain/allow-net-advice.js'
 import { type Seen, useLive, useNameOf, useRead } from './api.js'
 import { Failure } from './forms.js'
 import { Badge, Status } from './parts.js'
@@ -39,14 +40,27 @@ const KINDS: Record<TrailItem['kind'], string> = {
   job: 'Job',
 }
 
-const STATES: Record<string, string> = { sent: 'good', done: 'good', waiting: 'warn', failed: 'bad' }
+const STATES: Record<string, string> = {
+  sent: 'good',
+  done: 'good',
+  waiting: 'warn',
+  failed: 'bad',
+  blocked: 'bad',
+}
 const State = ({ of, status = '' }: { of: string; status?: number | '' | undefined }) => (
   <Badge kind={STATES[of] ?? ''}>{`${of} ${status}`.trim()}</Badge>
 )
 
-export function EntityLink({ type, id }: { type: string; id: string }) {
+type EntityProps = { type: string; id: string; name?: string | undefined }
+
+export function EntityLink({ type, id, name = id }: EntityProps) {
   const screen = screenOf(type)
-  return screen === undefined ? <code>{id}</code> : <a href={linkTo(screen, id)}>{id}</a>
+  if (screen === undefined) return <code>{id}</code>
+  return (
+    <a href={linkTo(screen, id)} title={id}>
+      {name}
+    </a>
+  )
 }
 
 function Described({ of: item }: { of: TrailItem }) {
@@ -56,7 +70,7 @@ function Described({ of: item }: { of: TrailItem }) {
     return (
       <>
         {who}: <a href={linkTo('log', item.id)}>{item.message}</a>{' '}
-        <EntityLink type={item.entity_type} id={item.entity_id} />
+        <EntityLink type={item.entity_type} id={item.entity_id} name={item.entity_name} />
       </>
     )
   }
@@ -65,6 +79,9 @@ function Described({ of: item }: { of: TrailItem }) {
       <>
         <a href={linkTo('webhooks', item.webhook_id, { delivery: item.id })}>{item.type}</a> to{' '}
         {item.webhook ?? 'a deleted webhook'} <State of={item.state} status={item.status} />
+        {item.state === 'blocked' && item.failure && (
+          <span class="dim small"> {divideRefusal(item.failure).reason}</span>
+        )}
       </>
     )
   if (item.kind === 'mail')
@@ -143,8 +160,7 @@ export function TimeLine({ of, current }: TimeLineProps) {
       </ol>
       {asked.length === 0 && (
         <p class="dim small">
-          The list of requests does not contain this request. The list keeps only the last 1,000 requests
-          since the server started.
+          Not made by a recorded request. The list of requests has the last 1,000 since the server started.
         </p>
       )}
     </>

@@ -6,6 +6,7 @@ import { BlockList, isIP, type LookupFunction } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { rootCertificates } from 'node:tls'
 import { HttpSender, hostOf, portOf } from '../client/http-sender.js'
+import { adviseAllowNet } from '../domain/allow-net-advice.js'
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, codeOf, type ErrorCode, usage } from '../errors.js'
 import {
@@ -139,7 +140,7 @@ function refusal(
   reason: string,
   { cause, allow }: { cause?: unknown; allow?: string } = {},
 ): CofferError {
-  const advice = allow === undefined ? '' : ` To allow it, start Coffer with --allow-net ${allow}`
+  const advice = allow === undefined ? '' : adviseAllowNet(allow)
   return new CofferError(code, `The destination cannot be called: ${reason}.${advice}`, { cause })
 }
 

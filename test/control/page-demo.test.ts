@@ -43,8 +43,8 @@ t.test(
     await page.locator('.matrix tbody').getByText('XXXXXXXXXXXX4242').first().waitFor()
 
     await show(page, 'webhooks', 'Webhooks')
-    await detail.getByText('blocked', { exact: true }).waitFor()
-    await detail.getByText('start Coffer with --allow-net billing.example').first().waitFor()
+    await detail.getByText('blocked', { exact: true }).first().waitFor()
+    await detail.getByText('--allow-net billing.example', { exact: true }).waitFor()
     await detail.getByRole('list', { name: 'Time line' }).getByRole('link', { name: 'order-17' }).waitFor()
 
     await show(page, 'members', 'Members')

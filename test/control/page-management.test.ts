@@ -103,7 +103,14 @@ t.test('proxies and webhooks are managed on the page', { ...needsChromium, timeo
   await detail.getByText('token.created, token.read').waitFor()
   const hook = async () => (await server.ask('webhook list', {})).data[0]
   await button('Edit').click()
+  await dialog.getByRole('group', { name: /^Events: 2 of \d+ chosen/ }).waitFor()
+  t.same(
+    (await dialog.locator('.choices label').allInnerTexts()).slice(0, 2),
+    ['token.created', 'token.read'],
+    'the chosen events are first',
+  )
   await dialog.getByLabel('token.read', { exact: true }).uncheck()
+  await dialog.getByRole('group', { name: /^Events: 1 of \d+ chosen/ }).waitFor()
   await dialog.getByLabel('Status').selectOption('disabled')
   await dialog.getByRole('button', { name: 'Save' }).click()
   await detail.getByText('disabled').waitFor()

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { type Seed, startServer } from '../../src/index.js'
-import { needsChromium } from '../http/chromium.js'
+import { checkPage, needsChromium } from '../http/chromium.js'
 import { open, show, signIn } from './page-browser.js'
 
 const payments = JSON.parse(
@@ -174,9 +174,12 @@ t.test(
         ['proxies', 'Proxies', 'proxy'],
         ['webhooks', 'Webhooks', 'webhook'],
       ] as const) {
-        if (screen === 'proxies')
+        if (screen === 'proxies') {
           await server.ask('proxy create', { name: 'one', destination_url: 'https://api.example.com/v1' })
-        else
+          await show(page, screen, title)
+          await page.locator('.items').getByText('blocked', { exact: true }).waitFor()
+          await detail.getByText('--allow-net api.example.com', { exact: true }).waitFor()
+        } else
           await server.ask('webhook create', {
             name: 'one',
             url: 'https://hooks.example/',
@@ -206,7 +209,25 @@ t.test(
         for (let at = 0; at < 12; at++) await server.ask('token create', { type: 'token', data: `${at}` })
         await show(page, 'webhooks', 'Webhooks')
         await detail.getByText('blocked', { exact: true }).first().waitFor()
-        await detail.getByText('To allow it, start Coffer with --allow-net hooks.example').first().waitFor()
+        await detail.getByText('--allow-net hooks.example', { exact: true }).waitFor()
+        await detail.getByRole('button', { name: 'Copy: Option' }).waitFor()
+        await page.locator('.items').getByText('blocked', { exact: true }).waitFor()
+        await detail.getByText('none while blocked').first().waitFor()
+        const line = detail.getByRole('list', { name: 'Time line' })
+        await line.getByText(/^blocked$/).waitFor()
+        await line.getByText('the host hooks.example is not on the list of --allow-net').waitFor()
+        t.equal(await detail.getByText(/^waiting/).count(), 0, 'a delivery has one state')
+        const [token] = (await server.ask('token list', { size: 1 })).data
+        await detail.locator('table').getByRole('link', { name: token!.id }).waitFor()
+        await page.setViewportSize({ width: 390, height: 844 })
+        await page.getByRole('link', { name: 'one' }).click()
+        await detail.getByRole('heading', { name: 'one', level: 2 }).waitFor()
+        const again = page.getByRole('button', { name: /^Send again: delivery/ }).first()
+        const seen = (await again.boundingBox())!
+        t.ok(seen.x + seen.width <= 390, `an action of a row fits a phone: ${seen.x} + ${seen.width}`)
+        const time = (await detail.locator('td code').first().boundingBox())!
+        t.ok(time.height < 30, `a date has one line: ${time.height} pixels`)
+        await checkPage(t, page, 'deliveries', [390])
         await page.setViewportSize({ width: 1400, height: 500 })
         await page
           .getByRole('button', { name: /^Show delivery/ })
@@ -219,7 +240,10 @@ t.test(
           .getByRole('button', { name: /^Send again: delivery/ })
           .first()
           .click()
-        await detail.getByRole('status').filter({ hasText: 'token.created is sent again' }).waitFor()
+        await detail
+          .getByRole('status')
+          .filter({ hasText: 'Not sent: The destination cannot be called' })
+          .waitFor()
         await page.setViewportSize({ width: 1400, height: 900 })
       },
     )
@@ -297,6 +321,13 @@ t.test(
         t.equal(await page.locator('.items [data-link]').count(), shown, screen)
         t.equal(await page.getByRole('link', { name: oldest, exact: false }).count(), 0)
         t.ok(await page.getByRole('button', { name: 'Newer' }).isDisabled())
+        t.equal(
+          await page.evaluate(
+            `getComputedStyle(document.querySelector('nav[aria-label=Pages] :disabled')).cursor`,
+          ),
+          'default',
+          'a button that does nothing looks so',
+        )
         await pressButton(page, 'Older')
         await page.getByText('Page 2 of 2').waitFor()
         await page.getByRole('link', { name: oldest }).first().click()
@@ -342,6 +373,20 @@ t.test(
         t.equal(cut, 0, 'the badges of a list fit')
       }
       await page.setViewportSize({ width: 1400, height: 900 })
+    })
+
+    await t.test('an address that leads nowhere says so, and the log has names', async (t) => {
+      await show(page, 'nonsense', 'Requests')
+      await page.getByText('There is no screen “nonsense”. This is the screen Requests.').waitFor()
+      await show(page, 'tokens/nope', 'Tokens')
+      await detail.getByText('It may have been deleted.').waitFor()
+      await page.keyboard.press('?')
+      await dialogOf(page).getByText('Go to one of the first 10 screens, in the order of the menu').waitFor()
+      await page.keyboard.press('Escape')
+      await show(page, 'log?find=proxy-7', 'Log')
+      const link = page.locator('tbody td:last-child a').first()
+      await link.waitFor()
+      t.match(await link.innerText(), /^proxy-7/, 'an object is shown by its name')
     })
 
     await t.test('the objects of the log look like links, and lead to the object', async (t) => {

@@ -166,7 +166,7 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
   await page.getByRole('row', { name: 'marked' }).click()
   await page.locator('.detail').getByText('has no mask').waitFor()
   await page.getByRole('tab', { name: 'Who may read it' }).click()
-  await page.getByRole('row', { name: 'backend' }).getByText('revealed').waitFor()
+  await page.getByRole('row', { name: 'backend' }).getByText('plain', { exact: true }).waitFor()
   t.match(await page.locator('.detail').innerText(), /support\s+masked\s+rule 1[\s\S]*checkout\s+no/)
   await check('tokens')
   await page.locator('body').press('n')
@@ -380,7 +380,7 @@ t.test(
     await show(page, 'tokens?find=nothing-like-it', 'Tokens')
     await page.getByText('No token matches “nothing-like-it”').waitFor()
     await show(page, 'webhooks', 'Webhooks')
-    await detail.getByText('To allow it, start Coffer with --allow-net hooks.example').waitFor()
+    await detail.getByText('--allow-net hooks.example', { exact: true }).waitFor()
 
     await show(page, 'requests', 'Requests')
     await page.getByRole('button', { name: /^Live/ }).click()
@@ -425,7 +425,7 @@ t.test(
     await line.getByText('token.created').waitFor()
     t.match(
       await line.innerText(),
-      /Request\s+POST \/tokens 201[\s\S]*Log\s+=cmd\(\): Token created traced[\s\S]*Delivery\s+token.created to billing waiting/,
+      /Request\s+POST \/tokens 201[\s\S]*Log\s+=cmd\(\): Token created traced[\s\S]*Delivery\s+token.created to billing blocked/,
     )
     t.match(await line.locator('[aria-current]').innerText(), 'POST /tokens')
     await checkPage(t, page, 'time line of a request')

@@ -62,7 +62,7 @@ t.test('the time line has the log records, runs, deliveries and mails of a trace
     isCut: false,
     items: [
       { kind: 'log', operation: 'create', entity_type: 'token', entity_id: 'one', message: 'Token created' },
-      { kind: 'delivery', webhook: 'blocked', webhook_id: blocked.id, state: 'waiting', attempts: 0 },
+      { kind: 'delivery', webhook: 'blocked', webhook_id: blocked.id, state: 'blocked', attempts: 0 },
       { kind: 'delivery', webhook: 'billing', webhook_id: hook.id, state: 'sent', attempts: 1, status: 200 },
     ],
   })

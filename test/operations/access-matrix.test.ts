@@ -90,6 +90,15 @@ t.test('each cell is what a request of the application gets for the example', as
   }
 })
 
+t.test('a mask of text is shown with an example that is text', async (t) => {
+  const vault = await open(t)
+  await vault.createApplication('private', { rules: [rule('/pii/', 'mask')] })
+  const input = { type: 'token', data: 'alan@turing.example', containers: ['/pii/low/'] } as const
+  await vault.ask('token create', { ...input, mask: `{{ data | split: '@' | last }}` })
+  const matrix = await vault.ask('access matrix', { container: ['/pii/low/'] })
+  t.match(matrix.applications[0]!.cells, [{ sees: 'masked', example: 'example.com' }])
+})
+
 t.test('a cell names the rule that decides', async (t) => {
   const vault = await open(t)
   const rules = [

@@ -102,7 +102,8 @@ async function renderExample(input: object, rules: TokenRules): Promise<TokenRec
   try {
     const { record } = await prepareToken({ ...input }, rules)
     const { masked = '' } = record
-    const isFit = !lacks(masked) && JSON.stringify(masked).length <= MAX_MASKED_CHARACTERS
+    const isFit =
+      !lacks(masked) && !hasQuotes(masked) && JSON.stringify(masked).length <= MAX_MASKED_CHARACTERS
     return isFit ? ({ ...IDENTITY, ...record } as TokenRecord) : undefined
   } catch (error) {
     if (error instanceof CofferError && EXPECTED.has(error.code)) return undefined
@@ -113,6 +114,15 @@ async function renderExample(input: object, rules: TokenRules): Promise<TokenRec
 /** The errors of a mask that does not fit the example. */
 const EXPECTED: ReadonlySet<string> = new Set(['validation', 'too_much_work'])
 const IDENTITY = { id: 'example', tenant_id: '', fingerprint: '' } as const
+
+/**
+ * Whether the mask has read an object as text: the masked text is then a piece of JSON. The made-up data has no
+ * quotation mark.
+ */
+function hasQuotes(masked: unknown): boolean {
+  if (typeof masked === 'object' && masked !== null) return Object.values(masked).some(hasQuotes)
+  return typeof masked === 'string' && masked.includes('"')
+}
 
 /** Whether a part of the masked value is null, because the example has no data for this part. */
 function lacks(masked: unknown): boolean {
