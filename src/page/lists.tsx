@@ -190,7 +190,7 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
   )
 }
 
-/** What the event is about, for example the token. */
+/** The object of the event, for example the token. */
 function EventObject({ of: { type, payload } }: { of: Delivery }) {
   const { data } = (payload as { event: { data: Record<string, { id?: string } | null> } }).event
   const id = Object.values(data).find((each) => each?.id !== undefined)?.id

@@ -23,7 +23,7 @@ export const Method = ({ name }: { name: string }) => (
 type Sees = keyof typeof SEEN_WORDS
 const SEEN_KINDS: Record<Sees, string> = { plain: 'warn', masked: 'info', redacted: '', none: 'none' }
 
-/** What a caller sees of a token. The word and the colour are the same on all screens. */
+/** Shows how much of a token a caller sees. The word and the colour are the same on all screens. */
 export const Seen = ({ sees }: { sees: Sees }) => <Badge kind={SEEN_KINDS[sees]}>{SEEN_WORDS[sees]}</Badge>
 
 const SEEN: Record<string, Sees> = { reveal: 'plain', mask: 'masked', redact: 'redacted' }

@@ -49,7 +49,7 @@ export function refill(kept: unknown, example: unknown, fill = markHidden): unkn
   return Object.fromEntries(entries)
 }
 
-/** Replaces each hidden part of a recorded path by a text to fill in. The server refuses a path with such a text. */
+/** Replaces each hidden part of a recorded path by a text to fill in. The server refuses a path with this text. */
 export const markPath = (path: string) =>
   path.replaceAll('…', '<rest of the path>').replaceAll(/\((\d+ digits)\)/g, '<$1>')
 

@@ -188,7 +188,7 @@ function Many({ name, label, help, value, of }: PartProps & { value: unknown; of
   const { 'aria-describedby': describedBy, ...invalid } = control
   const current = (value ?? []) as string[]
   const words = { ...Object.fromEntries(current.map((each) => [each, each])), ...wordsOf(of) }
-  // The order stays that of the beginning, because boxes that move at a click are hard to follow.
+  // The order does not change, because boxes that move at a click are hard to follow.
   const first = ([name]: [string, string]) => (current.includes(name) ? 0 : 1)
   const [count, setCount] = useState(current.length)
   const countChosen = (event: { currentTarget: HTMLElement }) =>
