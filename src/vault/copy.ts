@@ -139,7 +139,10 @@ async function appendPending(
   })
 }
 
-/** Computes the keys of rows that come from files, because files have keys only in their indexes. */
+/**
+ * Computes the index keys of rows that were read from files. These rows have no keys, because a file has keys only in its
+ * index.
+ */
 function withKeys(found: VaultRows, reseal: ReturnType<typeof createReseal>): VaultRows {
   async function* rows() {
     for await (const row of found.rows())

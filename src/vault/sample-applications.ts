@@ -72,8 +72,8 @@ export async function beginAsService({ store }: App): Promise<void> {
 }
 
 /**
- * The key of an application is its name in the first tenant, and `tenant/name` in the other tenants. The key of a
- * sample is its type.
+ * The property name of an application is its name in the first tenant, and `tenant/name` in the other tenants. The
+ * property name of a sample is its type.
  */
 export type SeededApplications = Record<string, SampleApplication & { key: string }>
 

@@ -7,7 +7,7 @@ import { createHome, type Home, testVault } from './home.js'
 const BODIES = ['one', 'two', 'three']
   .map((id) => `{"id":"${id}","type":"token","data":"d-${id}"}\n`)
   .join('')
-/** The exit code of a command for several ids, one of which does not exist. */
+/** Matches the error of a command for several ids, one of which does not exist. */
 const stopped = /no-such: .*\(done before: 1; not done: no-such and 1 after it\)/
 const ids = async (home: Home) => (await home.run('token list --output id')).stdout
 

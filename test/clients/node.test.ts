@@ -1,4 +1,4 @@
-/** The unmodified newest client for Node. The test makes all of its calls. */
+/** The unmodified newest client for Node. The test makes every call that the client offers. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { BasisTheoryClient } from '@basis-theory/node-sdk'
 import t from 'tap'

@@ -139,7 +139,7 @@ type Order = 'asc' | 'desc'
 type Parameter = (value: unknown) => string
 
 /**
- * Returns the matching rows, as `from … where …`. If the condition lists ids, the statement looks up each id. If parts
+ * Returns the SQL `from … where …` that finds the matching rows. If the condition lists ids, the statement looks up each id. If parts
  * of the condition consist of keys, the statement reads the index of keys, in the order of `seq`, for the part with the
  * fewest rows. In all other cases, the statement reads the index of the kind, in the order of `seq`. `shape`: the
  * number of keys in each part of the condition.
