@@ -72,8 +72,8 @@ function readJson(text: string): unknown {
 }
 
 /**
- * Status, headers and body of an answer that reactor code or a destination has written. Servers of Coffer mark such
- * answers. Returns undefined for an answer of the server itself.
+ * Status, headers and body of an answer that reactor code or a destination has written. A server of Coffer
+ * marks these answers. Returns undefined for an answer of the server itself.
  */
 function readPassed(
   { http }: RegisteredOperation,

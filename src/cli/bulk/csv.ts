@@ -144,7 +144,7 @@ function readRecord(cells: readonly string[], paths: readonly Path[], line: numb
 
 function place(value: Record<string, unknown>, path: readonly string[], cell: unknown): object {
   const [first = '', ...rest] = path
-  // Inherited members such as `constructor` are not used, because a change of such a member would affect all objects.
+  // Inherited members such as `constructor` are not used, because a change of one would affect all objects.
   const inner = Object.hasOwn(value, first) ? (value[first] as typeof value) : {}
   value[first] = rest.length === 0 ? cell : place(inner, rest, cell)
   return value

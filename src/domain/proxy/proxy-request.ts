@@ -37,7 +37,7 @@ type Write = (value: unknown) => string
  */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
 /**
- * The limit for the characters of all values that are inserted into the URL and the form. Encoding more characters
+ * The maximum number of characters that are inserted into the URL and the form together. Encoding more characters
  * would delay other requests.
  */
 const MAX_ENCODED = 2 * 1024 * 1024

@@ -69,7 +69,7 @@ export interface ThreeDsSessionRecord extends TenantEntity {
   brands: readonly BrandName[]
   scenario: ScenarioName
   /**
-   * The addresses of all pages of the session begin with this text: scheme, host and path prefix of the request that
+   * The beginning of the address of each page of the session. It is the scheme, host and path prefix of the request that
    * created the session.
    */
   base: string

@@ -148,8 +148,8 @@ export function isGiven(value: unknown): boolean {
 }
 
 /**
- * Refuses these attributes, which name another source for the data than the attribute `data`. If the vault ignored such
- * an attribute, the vault would store a wrong value.
+ * Refuses these attributes, which name another source for the data than the attribute `data`. If the vault ignored
+ * one of them, the vault would store a wrong value.
  */
 function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
   for (const name of names)

@@ -57,8 +57,8 @@ export interface OpenVault {
    */
   admitChosenKey(key: string): void
   /**
-   * Checks that this vault may have a proxy with a chosen key that needs no API key. Only the chosen key protects such
-   * a proxy, and other people may know this key.
+   * Checks that this vault may have a proxy with a chosen key that needs no API key. Only the chosen key protects the
+   * proxy, and other people may know this key.
    * @throws CofferError `unprocessable` if the vault is on disk or exposed
    */
   admitChosenProxyKey(): void
