@@ -1,8 +1,6 @@
 /**
  * Decrypts the data that clients encrypt with ECDH-ES over X25519, the Concat KDF (RFC 7518, 4.6 and RFC 8037, 3.2) and
- * AES-256-GCM. `node:crypto` works synchronously, so a unit of work does not wait for the thread pool. With WebCrypto,
- * a unit of work would wait for the thread pool of Node. The import of `node:crypto` costs nothing, because every
- * process loads this module anyway.
+ * AES-256-GCM. Uses `node:crypto`, because WebCrypto would make a unit of work wait for Node's thread pool.
  */
 import { createDecipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman } from 'node:crypto'
 import type { ClientEncryption, ClientKeyPair, Encrypted } from './ports.js'
@@ -38,8 +36,8 @@ export const clientEncryption: ClientEncryption = {
 }
 
 /**
- * Returns the shared secret. With an ephemeral key of low order, the shared secret is zero for every private key: the
- * function then returns undefined.
+ * Returns undefined if the shared secret is zero. With an ephemeral key of low order, the secret is zero for every
+ * private key.
  */
 function agree(
   ephemeral: Uint8Array,
@@ -74,7 +72,7 @@ function decrypt(key: Uint8Array, { nonce, associated, ciphertext, tag }: Encryp
     decipher.final()
     return plain
   } catch {
-    // If the tag is wrong, the decrypted bytes are not authentic, so they must not leave this function.
+    // Bytes that are not authentic must not leave this function.
     plain.fill(0)
     return undefined
   }

@@ -1,6 +1,6 @@
 /**
- * Key slots. Each slot contains the vault's root key, sealed with a passphrase (through scrypt, RFC 7914) or with a key file. The
- * digest in the header proves that the slots were written with the root key.
+ * Key slots. Each slot contains the vault's root key, sealed with a passphrase (through scrypt, RFC 7914) or with a key
+ * file. The MAC in the header proves that the writer of the slots had the root key.
  */
 import { type ScryptOptions, scrypt } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -18,7 +18,7 @@ import {
 /** The cost of deriving a key from a passphrase. The derivation takes 128 · n · r bytes of memory. */
 export type ScryptCost = Record<'n' | 'r' | 'p', number>
 
-/** The derivation of a key with this cost takes 128 MiB of memory, and about 250 ms on a laptop of 2026. */
+/** Takes 128 MiB of memory, and about 250 ms on a laptop of 2026. */
 const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
 
 // These bounds limit the scrypt cost that the header of a vault may contain. With a lower scrypt cost, a passphrase is
@@ -26,8 +26,7 @@ const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
 const MIN_N = 2 ** 14
 const MAX_MEMORY_BYTES = 256 * 1024 * 1024
 const MAX_P = 4
-// The limit is low, because a wrong passphrase is tried with every slot, and each try can have the highest
-// cost.
+// The limit is low, because a wrong passphrase is tried with every slot, and each try can have the highest cost.
 const MAX_SLOTS = 16
 const SALT_BYTES = 16
 const MAC_BYTES = 32
@@ -61,7 +60,6 @@ interface SlotContext {
   random: RandomSource
 }
 
-/** @throws CofferError `usage` if the passphrase is too short or too long */
 export function checkNewPassphrase(passphrase: string): void {
   const length = [...passphrase].length
   if (length < MIN_PASSPHRASE_LENGTH || length > MAX_PASSPHRASE_LENGTH)
@@ -83,7 +81,6 @@ export async function createSlot(
   return { ...bare, wrapped }
 }
 
-/** @throws CofferError `vault_locked` for a wrong secret, or `vault_damaged` for a damaged slot */
 export async function openSlot(
   { primitives, random }: SlotContext,
   header: Header,
@@ -107,13 +104,11 @@ function headerMac(primitives: Primitives, root: Uint8Array): Mac {
   return createMac(primitives, deriveKey(primitives, root, 'header'))
 }
 
-/** The MAC of `vault.json`: 32 bytes, computed over the other fields of the file. */
 function digestHeader({ format, vault, created, cipher, slots }: Omit<Header, 'mac'>, mac: Mac): Uint8Array {
   const text = JSON.stringify([format, vault, created, cipher, parseSlots(slots).map(slotFields)])
   return mac(Buffer.from(text), MAC_BYTES)
 }
 
-/** Whether the header's digest was computed with `mac`. */
 export function isSealedHeader(header: Header, mac: Mac): boolean {
   return isEqualDigest(fromBase64(header.mac), digestHeader(header, mac))
 }
@@ -122,13 +117,11 @@ export function sealHeader(primitives: Primitives, header: Omit<Header, 'mac'>, 
   return { ...header, mac: toBase64(digestHeader(header, headerMac(primitives, root))) }
 }
 
-/** @throws CofferError `conflict` if a header cannot hold this number of slots */
 export function checkSlotCount(count: number): void {
   if (count <= MAX_SLOTS) return
   throw conflict(`A vault has at most ${MAX_SLOTS} key slots. Remove one: coffer vault keys remove SLOT`)
 }
 
-/** Checks the form and bounds of the slots in a header. @throws CofferError `vault_damaged` */
 export function parseSlots(slots: readonly unknown[]): Slot[] {
   if (slots.length <= MAX_SLOTS && slots.every(isSlot)) return [...slots]
   throw damaged('vault.json holds a key slot that Coffer did not write. Run: coffer vault verify')
@@ -158,7 +151,7 @@ function isBoundedCost(kdf: Slot['kdf'] | null): boolean {
   return 128 * n * r <= MAX_MEMORY_BYTES && p <= MAX_P
 }
 
-/** The fields of a slot in a fixed order. */
+/** The fields have a fixed order, because they are authenticated as JSON. */
 function slotFields({ id, kind, created, kdf, wrapped }: BareSlot & { wrapped?: string }): unknown[] {
   const cost = kdf === undefined ? null : [kdf.n, kdf.r, kdf.p, kdf.salt]
   return [id, kind, created, cost, ...(wrapped === undefined ? [] : [wrapped])]
@@ -171,8 +164,8 @@ function slotText({ id, kind, created, kdf }: BareSlot): Uint8Array {
 
 async function deriveSlotKey(primitives: Primitives, { kdf }: BareSlot, secret: Secret) {
   // With a key file, the slot key is derived from the vault id in the key file, and not from the id in the header.
-  // Therefore, if somebody has changed the vault id in the header, the digest of the header does not match and Coffer
-  // reports damage.
+  // Therefore the slot still opens if somebody has changed the vault id in the header. Then the MAC of the header does
+  // not match, and Coffer reports damage.
   if (secret.kind === 'key-file')
     return deriveKey(primitives, secret.file.key, `key-file/${secret.file.vault}`)
   const { n, r, p, salt } = kdf!
@@ -197,7 +190,6 @@ function refuseSecret(header: Header, secret: Secret): CofferError {
 
 const MARK = 'coffer-key-1'
 
-/** `vault`: the id of the vault for which the key was made. */
 export interface FileKey {
   vault: string
   key: Uint8Array
@@ -207,7 +199,6 @@ export function formatKeyFile({ vault, key }: FileKey): string {
   return `${MARK} ${vault} ${toBase64(key)}\n`
 }
 
-/** Returns the error for a file that is not a key file. `what` names the file. */
 export function refuseKeyFile(what: string): CofferError {
   return locked(
     `${what} is not a key file. A key file is one line of text that starts with ${MARK}. \`coffer init\` creates one. To ` +
@@ -215,7 +206,6 @@ export function refuseKeyFile(what: string): CofferError {
   )
 }
 
-/** @throws CofferError `vault_locked` if the text is not the content of a key file */
 export function parseKeyFile(text: string): FileKey {
   const [mark, vault, encoded, ...rest] = text.trim().split(' ')
   const key = Buffer.from(encoded ?? '', 'base64')

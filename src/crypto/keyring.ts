@@ -1,13 +1,14 @@
 /**
- * The key hierarchy. The keys of the engine and of the vault itself are derived from the root key. Each tenant has random keys.
+ * The key hierarchy. The keys of the engine and of the vault's own records are derived from the root key. Each tenant
+ * has random keys.
  */
 import type { EngineKeys, RandomSource, RecordKeys, TenantKeys } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher, createMac, createTextMac, deriveKey, KEY_BYTES } from './primitives.js'
 
 /**
- * The maximum number of cached digests for each tenant. A digest takes about 150 bytes. A cached list of row keys that
- * several tokens share takes up to 5 KiB.
+ * The cache of each tenant has at most this many entries. A digest takes about 150 bytes, a list of row keys up to 5
+ * KiB.
  */
 const CACHED_DIGESTS = 8192
 const FINGERPRINT_BYTES = 32
@@ -39,7 +40,6 @@ export function createKeyring(primitives: Primitives, random: RandomSource, root
       sstable: cipher('segment'),
       chain: createMac(primitives, derive('chain')),
     } satisfies EngineKeys,
-    /** Authenticates the vault's header (`isSealedHeader`). */
     header: createMac(primitives, derive('header')),
     /** Proves to another process that this process has the vault's key (`ipc/vault-socket.ts`). */
     socketProof: createMac(primitives, derive('handover')),

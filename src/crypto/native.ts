@@ -79,7 +79,7 @@ function deriveHChaCha(nonce: Buffer, key: Uint8Array): Uint8Array {
 
 const DIGESTS = { 'sha-1': 'sha1', 'sha-256': 'sha256', 'sha-512': 'sha512' } as const
 
-/** HMAC (RFC 2104) for the expression language. Key and message are encoded as UTF-8. */
+/** For the expression language. Key and message are encoded as UTF-8. */
 export function computeHmac(algorithm: keyof typeof DIGESTS, key: string, message: string): Uint8Array {
   return createHmac(DIGESTS[algorithm], key).update(message, 'utf8').digest()
 }

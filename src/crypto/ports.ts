@@ -1,20 +1,20 @@
 /** XChaCha20-Poly1305 with a fixed key. Sealed bytes are nonce 24 | ciphertext | tag 16. */
 export interface Cipher {
   seal(plain: Uint8Array, associated: Uint8Array): Uint8Array
-  /** Decrypts sealed bytes. Returns undefined if the bytes or the associated data are not authentic. */
+  /** Returns undefined if the bytes or the associated data are not authentic. */
   open(sealed: Uint8Array, associated: Uint8Array): Uint8Array | undefined
 }
 
 /** A keyed digest with a fixed key. `length`: 16 to 32 bytes. */
 export type Mac = (message: Uint8Array, length: number) => Uint8Array
 
-/** The keys for the files of an engine. The keys of an engine are derived from the vault's root key. */
+/** The keys for the files of an engine, derived from the vault's root key. */
 export interface EngineKeys {
   wal: Cipher
   head: Cipher
   state: Cipher
   sstable: Cipher
-  /** Computes the digests of the headers of vaults and backups. */
+  /** Computes digests of headers and checksums of rows. */
   chain: Mac
 }
 
@@ -22,8 +22,8 @@ export interface EngineKeys {
 export interface TextMac {
   digest(text: string): Uint8Array
   /**
-   * Returns the cached digest of the text, or the cached result of `make` for the text. Callers may pass only texts
-   * such as names, never values, because the cache keeps the text in memory.
+   * Returns the cached digest of the text, or the cached result of `make` for the text. Requires: the text contains no
+   * secret, because the cache keeps the text in memory.
    */
   recall(text: string, make?: (text: string) => Uint8Array): Uint8Array
 }
@@ -33,7 +33,7 @@ export interface RecordKeys {
   index: TextMac
   /** Computes the chains of log records with the fingerprint key, because a rekey does not change this key. */
   logChain: Mac
-  /** Keyed BLAKE2b-256 of text. */
+  /** Keyed BLAKE2b, 32 bytes. */
   fingerprint(text: string): Uint8Array
   /** Only in a fork of a vault: the id of each tenant in the fork, by its id in the original vault. */
   renamed?: ReadonlyMap<string, string>
@@ -55,9 +55,9 @@ export interface Header {
   vault: string
   created: string
   cipher: string
-  /** Key slots. `crypto/key-slot.ts` creates and parses the slots. */
+  /** `crypto/key-slot.ts` checks the form of the slots. */
   slots: readonly unknown[]
-  /** A digest over the other fields of the header, computed with a key of the vault, base64. */
+  /** A keyed digest of the other fields, base64. */
   mac: string
 }
 
@@ -65,12 +65,10 @@ export interface Header {
 export interface Encrypted {
   /** The sender's ephemeral X25519 key: 32 bytes. */
   ephemeral: Uint8Array
-  /**
-   * `apu` and `apv` of RFC 7518, 4.6.2. `partyU` and `partyV` are empty if the header of the JWE lacks `apu` and `apv`.
-   */
+  /** `apu` (`partyV`: `apv`) of RFC 7518, 4.6.2. Empty if the header of the JWE lacks the parameter. */
   partyU: Uint8Array
   partyV: Uint8Array
-  /** The header in the form in which it was sent, in ASCII. */
+  /** The protected header exactly as it was sent (base64url, as ASCII bytes). */
   associated: Uint8Array
   /** 12 bytes. */
   nonce: Uint8Array
@@ -85,7 +83,6 @@ export interface ClientKeyPair {
   private_key: string
 }
 
-/** Encryption by clients. */
 export interface ClientEncryption {
   /** `privateKey`: 32 random bytes. */
   pairOf(privateKey: Uint8Array): ClientKeyPair
@@ -106,6 +103,6 @@ export type Clock = () => number
 export interface Signer {
   /** PEM (SPKI). */
   readonly publicKey: string
-  /** Returns the signature of the text (UTF-8), base64. */
+  /** Returns the signature in base64. */
   sign(text: string): string
 }

@@ -1,4 +1,6 @@
-/** Authenticated encryption, keyed digests and derived keys. The two implementations of the primitives give the same bytes. */
+/**
+ * Authenticated encryption, keyed digests and derived keys. All implementations of the primitives give the same bytes.
+ */
 import { timingSafeEqual } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
 import type { Cipher, Mac, RandomSource, TextMac } from './ports.js'
@@ -9,7 +11,9 @@ export const TAG_BYTES = 16
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
 const TEXT_DIGEST_BYTES = 16
 
-/** `native` starts immediately. `sodium` takes longer to start, but each call is faster. */
+/**
+ * The implementation in `native.ts` starts immediately. The one in `sodium.ts` starts later, but each call is faster.
+ */
 export interface Primitives {
   /**
    * XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): nonce 24 | ciphertext | tag 16. `nonce` has 24 bytes, and `key`
@@ -28,10 +32,7 @@ export interface Primitives {
   wipe(bytes: Uint8Array): void
 }
 
-/**
- * Returns primitives that use `first` until `later` resolves, and after that the result of `later`. If
- * `later` rejects, `first` stays in use.
- */
+/** Uses `first` until `later` resolves, and then the result of `later`. If `later` rejects, `first` stays in use. */
 export function upgradeCrypto(first: Primitives, later: Promise<Primitives>): Primitives {
   const current = { ...first }
   later.then(
@@ -54,10 +55,8 @@ export function createMac(primitives: Primitives, key: Uint8Array): Mac {
   return (message, length) => primitives.digest(length, message, key)
 }
 
-/** Longer texts are not cached, because they would take much memory. */
 const LARGEST_CACHED = 512
 
-/** Returns keyed digests of texts. The cache holds at most `most` digests. */
 export function createTextMac(primitives: Primitives, key: Uint8Array, most: number): TextMac {
   const cache = new BoundedMap<string, Uint8Array>(most)
   const digest = (text: string) => primitives.digest(TEXT_DIGEST_BYTES, Buffer.from(text, 'utf8'), key)
@@ -73,12 +72,10 @@ export function createTextMac(primitives: Primitives, key: Uint8Array, most: num
   }
 }
 
-/** Derives a key of 32 bytes for a purpose: the digest of `coffer/1/<purpose>` with the key `root`. */
 export function deriveKey(primitives: Primitives, root: Uint8Array, purpose: string): Uint8Array {
   return primitives.digest(KEY_BYTES, Buffer.from(`coffer/1/${purpose}`), root)
 }
 
-/** Compares two digests in constant time. If the digests have different lengths, the function returns early. */
 export function isEqualDigest(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }

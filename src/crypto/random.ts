@@ -1,6 +1,6 @@
 /**
- * The only source of random bytes. This source reads 4 KiB at a time from the generator of the system. With libsodium's
- * source, which draws 4 bytes per call, sealing was 15 times slower.
+ * The only source of random bytes. Reads 4 KiB at a time from the generator of the system. With libsodium's source,
+ * which reads 4 bytes at a time, sealing was 15 times slower.
  */
 import { randomFillSync } from 'node:crypto'
 import type { RandomSource } from './ports.js'
@@ -8,10 +8,10 @@ import type { RandomSource } from './ports.js'
 const POOL_BYTES = 4096
 const LARGEST_POOLED = 64
 
-/** Contract: uses the cryptographic generator of the system. */
+/** Requires: the function uses the cryptographic generator of the system. */
 type Fill = (target: Uint8Array) => void
 
-/** The source erases bytes from its pool when it returns them. */
+/** Returned bytes are erased from the pool. */
 export function createRandom(fill: Fill = randomFillSync): RandomSource {
   const pool = new Uint8Array(POOL_BYTES)
   let used = POOL_BYTES
@@ -34,7 +34,7 @@ export function createRandom(fill: Fill = randomFillSync): RandomSource {
   }
 }
 
-/** A UUID of version 4 (RFC 9562, 5.4), lower case. */
+/** UUID version 4 (RFC 9562, 5.4), lower case. */
 export function createUuid(random: RandomSource): string {
   const bytes = random.bytes(16)
   bytes[6] = (bytes[6]! & 0x0f) | 0x40

@@ -3,15 +3,11 @@ import { nativePrimitives } from './native.js'
 import { KEY_BYTES, NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 /**
- * The functions of libsodium, called without the wrappers, which would allocate and copy each argument. To seal a small
- * message, libsodium allocates only the result. Numbers are addresses in the memory of libsodium. A number of 64 bits,
- * such as a length, is passed as two words of 32 bits.
+ * The functions of libsodium, called without the wrappers, which would allocate and copy each argument. Arguments are
+ * addresses in the memory of libsodium, or lengths. A number of 64 bits is passed as two words of 32 bits.
  */
 interface Sodium {
-  /**
-   * Code must read this property for each use, because the property is a new array after the memory has
-   * grown.
-   */
+  /** Must be read again for each use, because the property is a new array after the memory has grown. */
   readonly HEAPU8: Uint8Array
   _malloc(length: number): number
   _crypto_kdf_hkdf_sha256_statebytes(): number
@@ -23,8 +19,8 @@ interface Sodium {
 }
 
 /**
- * For larger messages, the cipher of Node is faster than libsodium: a call of this cipher takes longer, but each byte
- * takes only a quarter of the time that libsodium needs.
+ * For larger messages, Node's cipher is faster than libsodium: a call takes longer, but each byte takes only a quarter
+ * of the time.
  */
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
@@ -36,9 +32,8 @@ const LARGEST_STATE = 512
 const LARGEST_SMALL = LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES
 
 /**
- * Resolves when libsodium (WebAssembly) can be called synchronously, 20 ms after a cold start. Small messages are
- * processed in reserved memory, from which every secret is erased after the call. Large messages are processed by the
- * functions of Node.
+ * Resolves when libsodium (WebAssembly) is loaded, which takes 20 ms. Small messages are processed in reserved memory,
+ * from which every secret is erased after the call. Large messages are processed by Node's functions.
  */
 export async function loadSodium(): Promise<Primitives> {
   const { default: wrappers } = await import('libsodium-wrappers')
@@ -52,14 +47,13 @@ export async function loadSodium(): Promise<Primitives> {
   const keyAt = sodium._malloc(LARGEST_SMALL + LARGEST_SEALED + LARGEST_STATE)
   const digestAt = keyAt + LARGEST_KEY
   const associatedAt = digestAt + LARGEST_DIGEST
-  /** The address of a sealed message: first its nonce, then the message, which is sealed in place. */
   const nonceAt = associatedAt + LARGEST_ASSOCIATED
   const messageAt = nonceAt + NONCE_BYTES
   const stateAt = messageAt + LARGEST_SEALED + TAG_BYTES
   const stateBytes = sodium._crypto_kdf_hkdf_sha256_statebytes()
   /**
-   * Computes the state that HMAC has after reading the key, and caches this state. For a short message, this saves half
-   * of the work.
+   * Computes and caches the state that HMAC has after reading the key. For a short message, the cache saves half of the
+   * work.
    */
   const begin = (heap: Uint8Array, key: Uint8Array) => {
     heap.set(key, keyAt)
@@ -124,10 +118,7 @@ export async function loadSodium(): Promise<Primitives> {
   }
 }
 
-/**
- * Copies bytes from the memory of libsodium into Node's buffer pool. Above 64 bytes, a separate buffer would cost 1 µs,
- * and 1 µs more when it is collected.
- */
+/** By default, copies into Node's buffer pool, because a separate buffer of more than 64 bytes takes about 2 µs. */
 function copyOut(heap: Uint8Array, from: number, to: number, allocate = Buffer.allocUnsafe): Uint8Array {
   const copy = allocate(to - from)
   copy.set(heap.subarray(from, to))

@@ -1,6 +1,5 @@
 /**
- * Frames: a length (big-endian u32), then JSON without line breaks. After the JSON, a frame may have a line break and
- * a body.
+ * A frame is a length (big-endian u32), then JSON without line breaks, and optionally a line break and a body.
  */
 import { Buffer } from 'node:buffer'
 
@@ -30,8 +29,8 @@ export class FrameReader {
   }
 
   /**
-   * Returns the next frame. Returns undefined while the frame is incomplete. If the frame is too long, returns an empty buffer,
-   * which is never JSON.
+   * Returns the next frame. Returns undefined while the frame is incomplete. If the frame is too long, returns an empty
+   * buffer, which is never JSON.
    */
   next(maxBytes: number): Buffer | undefined {
     if (this.#bytes < PREFIX_BYTES) return undefined

@@ -1,6 +1,6 @@
 /**
- * The socket that connects commands to the server that has a vault open. With TLS and a shared key (PSK, RFC 5489), each side
- * proves to the other that it has the vault's secret.
+ * The socket that connects commands to the server that has a vault open. With TLS and a shared key (PSK, RFC 5489),
+ * each side proves to the other that it has the vault's secret.
  */
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
@@ -13,13 +13,15 @@ import { type Files, storageError } from '../storage/files.js'
 import { encodeFrame, FrameReader } from './frames.js'
 
 const SOCKET = 'socket'
-/** Every system accepts socket paths up to this length (108 bytes on Linux, 104 elsewhere, with the final zero byte). */
+/**
+ * Every system accepts socket paths up to this length (108 bytes on Linux, 104 elsewhere, with the final zero byte).
+ */
 const LONGEST_PATH_BYTES = 103
 const KEY_BYTES = 32
 const IDENTITY_BYTES = 16
 const HANDSHAKE_LIMIT_MS = 5000
 const PROBE_MS = 5000
-/** The limit of a message: enough for a list of 100 tokens of 1 MiB, with their masks. */
+/** Enough for a list of 100 tokens of 1 MiB, with their masks. */
 const MESSAGE_LIMIT_BYTES = 256 * 1024 * 1024
 /** Both sides offer a single cipher suite, which needs the shared key. TLS 1.3 would add other suites. */
 const TLS = {
@@ -31,22 +33,21 @@ const TLS = {
 export interface VaultSocketOptions {
   files: Files
   directory: string
-  /** A MAC with a secret of the vault, so that only a holder of the vault's key can compute it. */
+  /** A MAC that only a holder of the vault's key can compute. */
   proof: Mac
 }
 
 export interface ConnectOptions extends VaultSocketOptions {
   /** A server that does not accept a connection within this time counts as silent. */
   limitMs: number
-  /** Returns the error for a server that does not answer, because it is stopped or hangs. */
   describeSilence(): CofferError
-  /** While a command waits for an answer, it checks at this interval (ms) whether the server still accepts connections. */
+  /** The interval, in ms, at which a command that waits for an answer checks that the server accepts connections. */
   probeMs?: number
 }
 
 export type VaultSocketClient = NonNullable<Awaited<ReturnType<typeof connectToVault>>>
 
-/** Listens for commands. Requires: `answer` never throws, because its result reports failures too. */
+/** Listens for commands. Requires: `answer` never rejects. Its result reports failures too. */
 export async function serveVaultSocket(
   { files, directory, proof }: VaultSocketOptions,
   answer: (message: unknown) => Promise<unknown>,
@@ -73,7 +74,8 @@ export async function serveVaultSocket(
   const { createServer } = await import('node:tls')
   const options = { ...TLS, pskCallback, handshakeTimeout: HANDSHAKE_LIMIT_MS }
   const server = createServer(options, (socket) => void serve(socket).catch(() => socket.destroy()))
-  // If a connection cannot be accepted, for example because too many files are open, it is dropped and the vault stays open.
+  // If a connection cannot be accepted, for example because too many files are open, the connection is dropped and the
+  // vault stays open.
   server.on('error', () => {})
   await withShortPath(directory, async (address) => {
     server.listen(address)
@@ -94,14 +96,13 @@ export async function serveVaultSocket(
   }
 }
 
-/** Whether a server may be listening. Keys are not needed for this check, but for a connection. */
 export function hasVaultSocket(vault: Pick<VaultSocketOptions, 'files' | 'directory'>): boolean {
   return vault.files.stat(`${vault.directory}/${SOCKET}`) !== undefined
 }
 
 /**
- * Whether the socket belongs to a killed server. A server that stops normally removes its socket. The result is also correct for
- * a server in another container.
+ * Returns whether the socket belongs to a killed server. A server that stops normally removes its socket. The result is
+ * also correct for a server in another container.
  */
 export async function isSocketAbandoned(
   vault: Pick<VaultSocketOptions, 'files' | 'directory'>,
@@ -129,7 +130,7 @@ export async function isSocketAbandoned(
  */
 export async function connectToVault(options: ConnectOptions) {
   if (!hasVaultSocket(options)) return undefined
-  // Derives the key now, because the caller wipes its keys after the connection.
+  // Derives the key now, because the caller wipes its keys after this call, and `ask` opens more connections.
   const key = deriveKey(options.proof, options.directory)
   const open = () => openSocket(options, key)
   const socket = await open()
@@ -159,10 +160,6 @@ export async function connectToVault(options: ConnectOptions) {
   }
 }
 
-/**
- * Opens a connection. Resolves to undefined if the server refuses the connection. @throws the error of
- * `describeSilence`
- */
 async function openSocket(
   { directory, limitMs, describeSilence }: ConnectOptions,
   key: ReturnType<typeof deriveKey>,
@@ -186,8 +183,8 @@ async function openSocket(
 }
 
 /**
- * Rejects if the server does not accept a connection in time. If the server accepts connections, the promise never settles,
- * because an answer may take any time.
+ * Rejects if the server does not accept a connection in time. If the server accepts connections, the promise never
+ * settles, because an answer may take any time.
  */
 async function awaitSilence(
   open: () => Promise<TLSSocket | undefined>,
@@ -213,7 +210,6 @@ function write(socket: TLSSocket, message: unknown): Promise<void> {
   })
 }
 
-/** Yields the messages of the other side. @throws if a message is incomplete or too long */
 async function* readMessages(socket: TLSSocket): AsyncGenerator<unknown, void> {
   const reader = new FrameReader()
   for await (const chunk of socket) {
@@ -226,7 +222,10 @@ async function* readMessages(socket: TLSSocket): AsyncGenerator<unknown, void> {
   }
 }
 
-/** Depends on the directory, because a copy of a vault has the same secrets, and may have a link to the original's socket. */
+/**
+ * The key depends on the directory, because a copy of a vault has the same secrets, and may have a link to the socket
+ * of the original.
+ */
 function deriveKey(mac: Mac, directory: string): { identity: string; psk: Uint8Array } {
   const derive = (purpose: string, bytes: number) =>
     mac(Buffer.from(`coffer/1/${purpose}/${realpathSync(directory)}`), bytes)
@@ -234,7 +233,10 @@ function deriveKey(mac: Mac, directory: string): { identity: string; psk: Uint8A
   return { identity, psk: derive('psk', KEY_BYTES) }
 }
 
-/** Calls `use` with a short path of the socket. If the directory's path is too long, the short path contains a symbolic link. */
+/**
+ * Calls `use` with a path of the socket that is short enough. If the directory's path is too long, this path goes
+ * through a symbolic link.
+ */
 async function withShortPath<T>(directory: string, use: (address: string) => Promise<T>): Promise<T> {
   const path = `${directory}/${SOCKET}`
   if (Buffer.byteLength(path) <= LONGEST_PATH_BYTES) return use(path)

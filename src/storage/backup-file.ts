@@ -1,8 +1,8 @@
 /**
- * Backups: all rows of a vault in one file: magic 8 | header length u32 | header | frames. The header is not encrypted,
- * because the key slots in the header are needed to decrypt the rest of the file. The frames have the format of a
- * write-ahead log. Each frame is chained to the frame before it, and the first frame to the header. The first frame
- * contains the times of the vault and the number of its rows (`About`). A frame without rows ends the file.
+ * A backup is one file with all rows of a vault: magic (8 bytes) | header length u32 | header | frames. The header is
+ * not encrypted, because the key slots in the header are needed to decrypt the frames. The frames have the format of a
+ * write-ahead log. Each frame is chained to the previous frame, and the first frame to the header. The first frame
+ * contains an `About`. A frame without rows ends the file.
  */
 import type { EngineKeys, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
@@ -33,13 +33,13 @@ interface BackupContent {
   header: Header
   rows: VaultRows
   progress: Progress
-  /** The backup calls this function repeatedly. If the function throws, the backup ends and leaves no file. */
+  /** Called repeatedly during the backup. If this function throws, the backup ends and leaves no file. */
   check(): void
 }
 
 /**
- * Writes a backup, and returns its length in bytes. The file has a temporary name until it was read again and compared
- * with the rows. After a failure, no file remains.
+ * Returns the length of the backup in bytes. The file gets its final name after it was read again and compared with the
+ * rows. After a failure, no file remains.
  * @throws CofferError `conflict`, `storage_failed`
  */
 export async function writeBackup(
@@ -96,7 +96,6 @@ async function* framesOf({ times, count, pending }: VaultRows, rows: AsyncIterab
   yield encodeFrame([], 0)
 }
 
-/** @throws CofferError `not_found`, `vault_damaged`, `vault_unsupported` */
 export function readBackupHeader(files: Files, path: string): Header {
   const file = openBackup(files, path)
   try {
@@ -154,7 +153,7 @@ function* readFrames(files: Files, keys: EngineKeys, path: string): Generator<Ui
   }
 }
 
-/** Every frame is bound to a digest of the header, so a frame cannot be decrypted with another header. */
+/** Binds every frame to a digest of the header, so that no frame can be decrypted with another header. */
 function beginFrames(keys: EngineKeys, text: Uint8Array): WalPosition {
   return { frames: 0, end: FIXED_BYTES + text.length, tag: keys.chain(text, 16) }
 }

@@ -1,12 +1,12 @@
 export const MAX_U48 = 2 ** 48 - 1
 
-/** Returns a Buffer over the same memory, not a copy. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
 /**
- * Converts bytes to a text that can be a key of a map. The text has one character for each byte, and texts sort like their bytes.
+ * Converts bytes to a text that can be a key of a map. The text has one character for each byte, and texts sort like
+ * their bytes.
  */
 export function toText(bytes: Uint8Array, start = 0, end = bytes.length): string {
   return asBuffer(bytes).toString('latin1', start, end)
@@ -25,7 +25,7 @@ export function fromBase64(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, 'base64'))
 }
 
-/** Encodes ascending numbers as text: the differences between neighbors, separated by commas. */
+/** Encodes ascending numbers as text: the first number and the differences between neighbors, separated by commas. */
 export function packRows(rows: readonly number[] | Uint32Array): string {
   return Array.from(rows, (row, index) => row - (rows[index - 1] ?? 0)).join()
 }

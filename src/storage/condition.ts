@@ -1,12 +1,9 @@
-/**
- * Simplifies conditions before an engine runs them. For a condition that consists of a single key, an engine reads only an index
- * and no rows.
- */
+/** Simplifies conditions, because an engine finds the rows for a single key in an index, without reading other rows. */
 import type { Condition } from './store.js'
 
 /**
- * Returns an equivalent condition without nested, empty or single-part `and` and `or`, and without repeated fields.
- * Returns undefined if every record matches.
+ * Returns an equivalent condition without nested or single-part `and` and `or`, and without repeated fields. Returns
+ * undefined if every record matches.
  */
 export function simplify(condition: Condition | undefined): Condition | undefined {
   if (condition === undefined) return undefined

@@ -1,4 +1,4 @@
-/** The port of storage engines. `barrier/` uses this port to implement the port above it (`store.ts`). */
+/** The port of storage engines: sealed rows, read and written in units of work. */
 import type { Awaitable } from '../domain/awaitable.js'
 import { CofferError } from '../errors.js'
 import type { ClockState, Durability, Page, RangeField } from './store.js'
@@ -37,8 +37,8 @@ export interface Row {
    */
   expires: number
   /**
-   * At most 255 keys of 8 bytes, one after another. The first key is the key of the kind: all rows of this kind and tenant have
-   * this key.
+   * At most 255 keys of 8 bytes, one after another. The first key is the key of the kind: all rows of this kind and
+   * tenant have this key.
    */
   keys: Uint8Array
   sealed: Uint8Array
@@ -65,8 +65,8 @@ export interface Query extends Page {
   all: Key
   where?: Where
   /**
-   * When the sealed records of a page have this many bytes in total, the engine may return further large rows without their
-   * records (`unread`).
+   * When the sealed records of a page have this many bytes in total, the engine may return further large rows without
+   * their records (`unread`).
    */
   maxBytes?: number
 }
@@ -82,30 +82,28 @@ export interface SeekQuery extends Omit<Query, 'page'> {
 }
 
 export interface RowPage {
-  /** Newest (highest `seq`) first. */
   rows: Row[]
-  /** The exact number of live rows that match. */
   total: number
 }
 
-/** A row to write. A row without `seq` is new: the engine assigns `seq` and `created`. */
+/** A row without `seq` is new: the engine assigns `seq` and `created`. */
 export interface Draft
   extends Pick<Row, 'kind' | 'tenant' | 'id' | 'modified' | 'expires' | 'keys'>,
     Partial<Pick<Row, 'seq' | 'created'>> {
   /**
-   * Returns the sealed record (`sealed` of the row), whose seal is bound to `rev`. The engine calls `seal` when it
-   * assigns `rev`, and again if it assigns another `rev`.
+   * Returns the sealed record. Its seal is bound to `rev`, so the engine calls `seal` again if it assigns another
+   * `rev`.
    */
   seal(rev: number): Uint8Array
 }
 
-/** An entry of a tenant's log. Engines cannot read an entry. Engines store entries in rows with {@link LogSealer.seal}. */
+/** An entry of a tenant's log, opaque to engines. {@link LogSealer.seal} writes entries into rows. */
 export interface LogEntry {
   readonly tenant: number
   readonly bytes: number
   /**
-   * ms since the epoch. An engine with concurrent units of work replaces this time at the commit, so that the times of entries
-   * ascend in the order of the commits.
+   * ms since the epoch. An engine with concurrent units of work replaces this time at the commit, so that the times of
+   * entries ascend in the order of the commits.
    */
   time: number
 }
@@ -116,19 +114,17 @@ export interface PendingBatch {
   readonly tenant: number
 }
 
-/** Seals the entries of a batch. The seal is bound to the batch's id. */
 export type SealEntries = (id: Uint8Array, entries: readonly LogEntry[]) => Uint8Array
 
 /** If the log entry of an answered read is not stored within this time (ms), engines refuse further logged reads. */
 export const MAX_PENDING_MS = 2_000
 
-/** Requires: `reason` is a sentence. */
+/** Requires: `reason` is a sentence, or empty. */
 export function logUnavailable(reason: string): CofferError {
   const message = `Reads are refused, because the log records of earlier reads cannot be stored. ${reason}`
   return new CofferError('unavailable', message.trimEnd(), { retryAfterSeconds: 1 })
 }
 
-/** Puts log entries into sealed rows. The barrier implements this interface. */
 export interface LogSealer {
   /**
    * Writes the entries, in the given order, into log rows. Entries of deleted tenants are left out. A shared engine
@@ -140,11 +136,11 @@ export interface LogSealer {
     chain?: number,
     batches?: readonly PendingBatch[],
   ): Awaitable<void>
-  /** Returns a function that seals batches of a tenant's entries. Returns undefined if the tenant was deleted. */
+  /** Returns undefined if the tenant was deleted. */
   sealerOf(reader: EngineReader, tenant: number): Awaitable<SealEntries | undefined>
   /**
    * Returns an empty list if a chain contains the entries of the batch. Returns undefined in three cases: the entries
-   * cannot be decrypted, the tenant was deleted, or it is no longer known whether a chain contains the entries.
+   * cannot be decrypted, the tenant was deleted, or it is unknown whether a chain contains the entries.
    */
   openPending(
     reader: EngineReader,
@@ -154,33 +150,31 @@ export interface LogSealer {
 }
 
 /**
- * The kind of the rows that hold log records. The engine may overwrite an old version of a log row late, because newer
- * rows contain the same entries.
+ * The kind of the rows that contain log records. The engine may overwrite an old version of a log row late, because
+ * newer rows contain the same entries.
  */
 export const LOG_ROWS = 254
 
 /**
- * Kind of the rows that hold the keys of tenants. All rows of this kind belong to tenant 0. The engine on disk keeps a second
- * copy of these rows, because no row of a tenant can be read without the tenant's keys.
+ * The kind of the rows that contain the keys of tenants. All rows of this kind belong to tenant 0. The engine on disk
+ * keeps a second copy of these rows, because no row of a tenant can be read without the tenant's keys.
  */
 export const KEY_ROWS = 1
 
 /**
- * Kinds of the rows of queues. Before the engine on disk acknowledges the removal of a row that is not in a queue, it
- * overwrites the row. A queue removes many rows. Therefore the removed rows of a queue are overwritten later, together
- * with replaced rows. The late overwriting is acceptable, because the rows of queues do not contain the data that is
- * sent.
+ * The kinds of rows in queues. The engine on disk overwrites most removed rows before it acknowledges the removal. A
+ * queue removes many rows, so the engine overwrites these rows later, together with replaced rows. This is acceptable,
+ * because the rows of queues do not contain the data that is sent.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 
 export interface EngineReader {
-  /** The wall clock when the unit began, ms since the epoch. This time dates rows and decides which rows have expired. */
+  /** The wall clock when the unit began, ms since the epoch. New rows get this time, and rows expire by this time. */
   readonly now: number
   readonly clock: ClockState
   /** `expired: true` also finds an expired row that is not purged yet. */
   get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Awaitable<Row | undefined>
   find(query: Query): Awaitable<RowPage>
-  /** Returns at most `size` rows, in the order of {@link SeekQuery}. */
   seek(query: SeekQuery): Awaitable<Row[]>
   /** Returns at most `limit` expired rows that may be purged now, of any tenant and kind, in no order. */
   findExpired(limit: number): Awaitable<Row[]>
@@ -202,11 +196,10 @@ export interface EngineReader {
  */
 export interface EngineWriter extends EngineReader {
   /**
-   * Writes a row. A draft without `seq` is a new row, whose id must be unused: even an expired row must not have this id. A draft
+   * A draft without `seq` is a new row. Requires: no row has the id of the new row, not even an expired row. A draft
    * with `seq` replaces an existing row.
    */
   put(draft: Draft): Awaitable<void>
-  /** The function does nothing if the row does not exist. */
   remove(kind: number, tenant: number, id: RowId): Awaitable<void>
   /**
    * Appends a log entry, which is sealed when this unit commits. If the unit of work writes nothing else and nobody
@@ -214,7 +207,6 @@ export interface EngineWriter extends EngineReader {
    * {@link PendingBatch}.
    */
   append(entry: LogEntry): void
-  /** Removes all rows and logs of the tenant. */
   dropTenant(tenant: number): Awaitable<void>
   /** Commits the time of this unit, even if the unit changes nothing. `isTrusted`: a person has confirmed the clock. */
   storeTime(options?: { isTrusted?: boolean }): void
@@ -229,7 +221,7 @@ export interface Engine {
   read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T>
   /** If `work` throws, nothing changes. */
   write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability?: Durability): Promise<T>
-  /** Requires: the caller calls `attach` once, before any unit of work appends a log entry. */
+  /** Requires: called once, before any unit of work appends a log entry. */
   attach(sealer: LogSealer): void
   /**
    * A counter that changes with every committed change of the kind, by any process. Cached rows of the kind are valid
@@ -237,18 +229,16 @@ export interface Engine {
    */
   changeCounter?(kind: number): number
   /**
-   * The last known {@link EngineReader.changeCounter}. This number may be outdated. A unit that has used the number
-   * checks at the end whether the number was current.
+   * The last known {@link EngineReader.changeCounter}, which may be outdated. A unit that has used this number checks
+   * at its end whether the number was current.
    */
   cachedCounter?(kind: number): number | undefined
   /**
-   * Stores pending log entries in rows now. An engine needs this function only if entries can stay pending for longer
-   * than a moment.
+   * Stores pending log entries in rows now. Engines in which entries are pending only for a moment omit this function.
    */
   sealPending?(): Promise<void>
   /**
-   * Resolves if a read and a write would succeed now. @throws CofferError with the reason why the read or the write
-   * would fail
+   * Resolves if a read and a write would succeed now. @throws CofferError with the reason why one of them would fail
    */
   checkReady?(): Promise<void>
   readonly maintenance?: EngineMaintenance
@@ -264,12 +254,11 @@ export interface PendingEntries {
   sealed: Uint8Array
 }
 
-/** All rows of a vault at one moment. */
 export interface VaultRows {
   times: Times
   /** Oldest first. */
   pending: readonly PendingEntries[]
-  /** The approximate number of rows. */
+  /** Approximate. */
   count: number
   /**
    * Each call returns the same rows. Rows that were read from files have no `keys`. `skip` receives the kind of each
@@ -279,14 +268,11 @@ export interface VaultRows {
 }
 
 export interface EngineMaintenance {
-  /** The counts include only synced rows. */
   status(): Promise<EngineStatus>
-  /** Reads every byte that the vault relies on. `check` checks the seal of a row. */
   verify(check: CheckRow): Promise<Verification>
   /** Removes dead rows and merges files until nothing is left to do. Units of work can run during the compaction. */
   compact(): Promise<void>
   readonly header: Header
-  /** Calls `work` with a snapshot of the rows. Units of work can run while `work` runs. */
   withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T>
   /** Replaces the header. After the replacement, the vault does not open with the old header. */
   replaceHeader(header: Header): Promise<void>
@@ -301,8 +287,8 @@ export interface EngineStatus {
 }
 
 /**
- * Checks the seal of a row and returns the problem, if any. `logs`: the number of log records in a row of a log. `isLost`: the
- * row cannot be read because its tenant's keys are lost. The caller reports the lost keys once for each tenant.
+ * Checks the seal of a row. `logs`: the number of log records in a row of a log. `isLost`: the tenant's keys are lost,
+ * so the row cannot be read. The caller reports the lost keys once for each tenant.
  */
 export type CheckRow = (row: Row) => { problem?: string; logs?: number; isLost?: boolean }
 

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { CofferError, codeOf, damaged } from '../errors.js'
 
-/** Describes what a path names. For a symbolic link, describes the link and not its target. */
+/** For a symbolic link, describes the link and not its target. */
 export interface FileStat {
   kind: 'file' | 'directory' | 'link' | 'other'
   mode: number
@@ -11,18 +11,18 @@ export interface FileStat {
 
 export type Opening = 'read' | 'write'
 
-/** Only `syncDataBeside` is asynchronous. Every failure is a CofferError `storage_failed` that says what to do. */
+/** Only `syncDataBeside` is asynchronous. Every failure is a CofferError `storage_failed`. */
 export interface Files {
   /** The user id of this process. Undefined on Windows, where processes have no user id. */
   readonly user: number | undefined
-  /** Returns a descriptor, or undefined if there is no file. The function never follows a symbolic link. */
+  /** Returns a descriptor, or undefined if there is no file. Never follows a symbolic link. */
   open(path: string, opening: Opening): number | undefined
   /** Creates a file of mode 0600 and opens it for writing. Fails if the file exists. */
   create(path: string): number
   close(file: number): void
   /**
-   * Reads into `target` from `position` on. Returns the number of bytes read, which is less than the length of `target` only at
-   * the end of the file.
+   * Reads into `target` from `position` on. Returns the number of bytes read. This number is less than the length of
+   * `target` only at the end of the file.
    */
   read(file: number, target: Uint8Array, position: number): number
   write(file: number, bytes: Uint8Array, position: number): void
@@ -30,7 +30,7 @@ export interface Files {
   truncate(file: number, length: number): void
   /** Makes contents and length durable (fdatasync). */
   syncData(file: number): void
-  /** Syncs everything that was written to the file until now. This sync does not block the process. */
+  /** Syncs everything that was written to the file before the call. Does not block the process. */
   syncDataBeside(path: string): Promise<void>
   sync(file: number): void
   /** Makes new names in the directory durable. */
@@ -64,7 +64,6 @@ const REASONS: Record<string, string> = {
   ENAMETOOLONG: 'the path is too long. Choose a shorter path.',
 }
 
-/** Returns a CofferError `storage_failed` for an error of node:fs. */
 export function storageError(action: string, path: string, cause: unknown): CofferError {
   const code = codeOf(cause)
   const reason =
@@ -73,7 +72,7 @@ export function storageError(action: string, path: string, cause: unknown): Coff
   return new CofferError('storage_failed', `Cannot ${action} ${path}: ${reason}`, { cause, toCallers })
 }
 
-/** Creates a directory and its missing parents with mode 0700, and syncs their names. */
+/** Creates a directory and its missing parents with mode 0700, and makes the new names durable. */
 export function makeDirectories(files: Files, path: string): void {
   if (files.stat(path) !== undefined) return
   const parent = dirname(path)
@@ -87,15 +86,15 @@ const KINDS: Record<Exclude<FileStat['kind'], 'file'>, string> = {
   other: 'a pipe, a socket or a device',
 }
 
-/** Describes what `path` names, for example a directory. Returns undefined if `path` names a file, or if nothing has this name. */
+/** Returns, for example, `a directory`. Returns undefined if `path` names a file or does not exist. */
 export function describeOtherKind(files: Files, path: string): string | undefined {
   const kind = files.stat(path)?.kind ?? 'file'
   return kind === 'file' ? undefined : KINDS[kind]
 }
 
 /**
- * Opens a file of a vault. Returns undefined if the file does not exist. @throws CofferError `vault_damaged` if the
- * path names, for example, a directory or a link instead of a file, or `storage_failed`
+ * Returns undefined if the file does not exist. @throws CofferError `vault_damaged` if the path names something else
+ * than a file, for example a directory. `storage_failed` for all other errors
  */
 export function openPart(files: Files, path: string, opening: Opening): number | undefined {
   try {
@@ -108,8 +107,8 @@ export function openPart(files: Files, path: string, opening: Opening): number |
 }
 
 /**
- * Reads a file of at most `limit` bytes. Returns undefined if the file does not exist. @throws CofferError `vault_damaged`,
- * before the read, if the file is larger than `limit`, or if the path does not name a file
+ * Reads a whole file. Returns undefined if the file does not exist. @throws CofferError `vault_damaged` if the file has
+ * more than `limit` bytes (then nothing is read), or if the path names something else than a file
  */
 export function readWhole(files: Files, path: string, limit: number): Uint8Array | undefined {
   const file = openPart(files, path, 'read')
@@ -124,7 +123,6 @@ export function readWhole(files: Files, path: string, limit: number): Uint8Array
   }
 }
 
-/** Removes a file that is not needed. If the removal fails, the next opening of the vault removes the file. */
 export function removeQuietly(files: Files, path: string): void {
   try {
     files.remove(path)

@@ -13,11 +13,10 @@ import { noVault } from './vault-file.js'
 export interface ProcessIdentity {
   pid: number
   /**
-   * Returns the start time of the process with this number (PID), as a text in any fixed format. Undefined if the
-   * process does not run.
+   * Returns the start time of a process as a text in any fixed format. Returns undefined if the process does not run.
    */
   startOf(pid: number): string | undefined
-  /** The id of the machine's boot, followed by a `/` and the PID namespace. Empty if the system does not report the boot. */
+  /** The id of the machine's boot, `/`, and the PID namespace. Empty if the system reports neither. */
   boot: string
   host: string
 }
@@ -30,14 +29,13 @@ export interface LockHolder {
   /** When the process began to wait for the lock, ms since the epoch. */
   since: number
   nonce: string
-  /** The holder is a server: it keeps the lock for long and answers the commands of other processes. */
+  /** True if the holder is a server, which keeps the lock for long and answers the commands of other processes. */
   isServer?: boolean
 }
 
 export interface LockOptions {
   files: Files
   directory: string
-  /** The name of the lock file. Default: `lock`. */
   name?: string
   identity: ProcessIdentity
   random: RandomSource
@@ -50,8 +48,7 @@ export interface LockOptions {
   /** May throw to end the wait immediately, for example because the holder is a running server. */
   checkHolder?(holder: LockHolder): void
   /**
-   * Returns true if the process that holds the lock has certainly ended. This function is called for a process in another
-   * container of this machine.
+   * Returns true if the holder has certainly ended. Called only if the holder is in another container of this machine.
    */
   hasEnded?(holder: LockHolder): Promise<boolean>
 }
@@ -59,7 +56,7 @@ export interface LockOptions {
 export interface Lock {
   holder: LockHolder
   /**
-   * A second call does nothing. If the lock file cannot be removed, the function prints a warning instead of an error,
+   * A second call does nothing. If the lock file cannot be removed, the function prints a warning and does not throw,
    * because the work that needed the lock is complete.
    */
   release(): void
@@ -67,18 +64,18 @@ export interface Lock {
 
 const LOCK = 'lock'
 /**
- * A part of the name of the private file of a process. To acquire the lock, a process creates its private file and then
- * a hard link from the lock's name to this file.
+ * Part of the name of a process's private file. To acquire the lock, a process creates this file, and then a hard link
+ * to the file with the name of the lock.
  */
 const PRIVATE = '.p-'
-/** A part of the name of a claim to break a lock. In the name of a claim, the nonce of the lock follows this part. */
+/** The part of a claim's name before the nonce of the lock. See {@link breakLock}. */
 const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 20
 /**
- * Stands for the nonce of an unreadable lock. Only a power cut leaves an unreadable lock, because a lock file gets its name only
- * when it is complete.
+ * Stands for the nonce of an unreadable lock. Only a power cut leaves an unreadable lock, because a lock file is
+ * complete before it gets its name.
  */
 const UNREADABLE = 'unreadable'
 const BEGINNING = '{"pid":'
@@ -142,10 +139,7 @@ function createLockFile(
   }
 }
 
-/**
- * Says why the directory is not writable, and what to do. Returns undefined if the error code does not mean that the directory is
- * read-only.
- */
+/** Explains the error codes of a directory that is not writable. Returns undefined for all other codes. */
 function describeUnwritable(code: string, directory: string): string | undefined {
   const word = quoteWord(directory)
   if (code === 'EROFS')
@@ -181,7 +175,7 @@ async function waitForLock(options: LockOptions, own: string): Promise<void> {
   }
 }
 
-/** Returns true if the lock is acquired. The function first breaks the lock of a dead holder. */
+/** Breaks the lock of a dead holder first. Returns true if the lock is acquired. */
 async function tryToAcquire(options: LockOptions, own: string): Promise<boolean> {
   const { files, directory, name = LOCK, identity } = options
   const path = `${directory}/${name}`
@@ -199,8 +193,8 @@ async function tryToAcquire(options: LockOptions, own: string): Promise<boolean>
 
 /**
  * Removes the lock of a dead process. Only the process that has a claim on the lock's nonce may remove the lock.
- * Without claims, the slower of two processes could remove the new lock of the faster process. A claim is a lock too.
- * The claim of a dead process is broken in the same way as its lock.
+ * Without claims, the slower of two processes could remove the new lock of the faster process. A claim is a lock too:
+ * if the claiming process is dead, its claim is broken in the same way.
  */
 function breakLock(options: LockOptions, own: string, path: string, nonce: string): boolean {
   const { files, directory, name = LOCK, identity } = options
@@ -221,13 +215,13 @@ function stateOf(holder: LockHolder, identity: ProcessIdentity): 'alive' | 'dead
   const isHere = isOfSameBoot(holder, identity)
   if (!isHere && holder.host !== identity.host) return 'unknown'
   if (!isHere && holder.boot !== identity.boot) return 'dead'
-  // The holder is in another container of this machine, perhaps with our host name. The process number of this holder
-  // belongs to another PID namespace, so it cannot be looked up here.
+  // The holder is in another container of this machine, perhaps with the same host name. Its PID belongs to another PID
+  // namespace, so the process cannot be looked up here.
   if (holder.boot !== identity.boot) return 'unknown'
   return identity.startOf(holder.pid) === holder.started ? 'alive' : 'dead'
 }
 
-/** Returns whether the holder and this process belong to the same boot of the same machine, in any PID namespaces. */
+/** The PID namespaces of the holder and of this process may differ. */
 function isOfSameBoot(holder: LockHolder, identity: ProcessIdentity): boolean {
   const [boot] = identity.boot.split('/')
   return boot !== '' && String(holder.boot).split('/')[0] === boot
@@ -252,7 +246,7 @@ function readLock(files: Files, path: string): LockHolder | undefined {
     const holder = JSON.parse(text) as Partial<LockHolder>
     if (typeof holder.nonce === 'string' && typeof holder.pid === 'number') return holder as LockHolder
   } catch {
-    // The text is not JSON. The code below checks whether the text is a lock that a power cut has damaged.
+    // The check below finds out whether a power cut has damaged the lock.
   }
   // A power cut may leave only the beginning of a lock's text, or zeros.
   const left = text.replace(/\0+$/, '').slice(0, BEGINNING.length)
@@ -266,14 +260,13 @@ function foreign(path: string): CofferError {
   )
 }
 
-/** Removes private files and claims of dead processes. Requires: the caller has the lock. */
 function sweep({ files, directory, name = LOCK, identity }: LockOptions): void {
   for (const each of files.list(directory)) {
     if (!each.startsWith(name + PRIVATE) && !each.startsWith(name + CLAIM)) continue
     const path = `${directory}/${each}`
     const holder = readLock(files, path)
     if (holder === undefined) continue
-    // A private file that cannot be read may be incomplete. The name of the file contains the number of the process that writes
+    // A private file that cannot be read may be incomplete. The file's name contains the PID of the process that writes
     // the file.
     const writer = Number(each.slice((name + PRIVATE).length).split('-')[0])
     const isUnderWay = holder.nonce === UNREADABLE && identity.startOf(writer) !== undefined
@@ -314,12 +307,12 @@ function lockUnavailable(options: LockOptions, waitedMs: number): CofferError {
   )
 }
 
-/** A process number alone does not identify the holder of a lock, because a new process may get the number of a dead process. */
+/** A PID alone does not identify the holder of a lock, because a new process may get the PID of a dead process. */
 export function readProcessIdentity(pid: number): ProcessIdentity {
   return { pid, startOf, boot: readBoot(), host: hostname() }
 }
 
-/** Returns the boot and the PID namespace. The namespace is needed, because each namespace has its own process numbers. */
+/** Returns the boot and the PID namespace. Each namespace has separate PIDs. */
 function readBoot(): string {
   const boot = readText('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
   try {
@@ -338,8 +331,8 @@ function readText(path: string): string | undefined {
 }
 
 /**
- * See proc(5): field 3 is the state, field 22 the start in ticks since boot. A zombie (Z) and a dead process (X) count as
- * ended.
+ * See proc(5): field 3 is the state, field 22 the start in ticks since boot. A zombie (Z) and a dead process (X) count
+ * as ended.
  */
 function startOf(pid: number): string | undefined {
   const stat = readText(`/proc/${pid}/stat`)

@@ -16,7 +16,6 @@ function attemptUnless<T, U>(code: string, otherwise: U, action: string, path: s
   }
 }
 
-/** Returns false if `work` fails with `code`. */
 function isDoneUnless(code: string, action: string, path: string, work: () => unknown): boolean {
   return attemptUnless(code, false, action, path, () => {
     work()
@@ -25,7 +24,7 @@ function isDoneUnless(code: string, action: string, path: string, work: () => un
 }
 
 const FLAGS: Record<Opening, number> = { read: fs.constants.O_RDONLY, write: fs.constants.O_RDWR }
-/** O_NONBLOCK: if a pipe has the name of the file, opening it does not wait for a writer. */
+/** O_NONBLOCK: if the path names a pipe, opening the pipe does not wait for a writer. */
 const PLAIN = fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK
 const NEW = fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL
 
@@ -55,8 +54,7 @@ export function nodeFiles(): Files {
         // The mode is set explicitly, because the umask of the process may have removed bits of 0600.
         attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
       } catch (error) {
-        // A file system without modes rejects the change of the mode. If the change is rejected, the new file, which is
-        // still empty, is removed.
+        // A file system without modes rejects the change of the mode. Then the new, empty file is removed.
         fs.closeSync(file)
         fs.rmSync(path, { force: true })
         throw error

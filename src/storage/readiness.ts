@@ -1,11 +1,11 @@
 /**
- * Checks whether an engine can answer a read and a write now. A check tries a write. After a write of a request has failed,
- * checks fail for a while, even if the write of the check succeeds.
+ * Checks whether an engine can answer a read and a write now. A check tries a write. A check also fails for a while
+ * after a write of a request has failed.
  */
 
-/** A successful check is reused for this many ms, because a caller without an API key can request checks. */
+/** A successful check is reused for this many ms. Otherwise callers without an API key could cause many writes. */
 const VALID_MS = 500
-/** Checks fail for this many ms after a failed write, or until a later write succeeds. */
+/** After a failed write of a request, checks fail until a request's write succeeds, but for at most this many ms. */
 const FAILED_MS = 5_000
 
 export class Readiness {
@@ -19,12 +19,11 @@ export class Readiness {
     this.#probe = probe
   }
 
-  /** Records how a write of a request ended. `error`: undefined if the write succeeded. */
+  /** Must be called after each write of a request. `error`: undefined if the write succeeded. */
   recordWrite(error?: unknown): void {
     this.#failure = error === undefined ? undefined : { error, at: performance.now() }
   }
 
-  /** @throws CofferError with the reason why a read or a write would be refused */
   async check(): Promise<void> {
     if (this.#failure === undefined && performance.now() - this.#checkedAt < VALID_MS) return
     this.#checking ??= this.#probe().finally(() => {

@@ -1,12 +1,12 @@
-/** The port of storage for operations: records, in units of work. `engine.ts` is the port below this port. */
+/** The storage port of operations: records, read and written in units of work. */
 import type { Awaitable } from '../domain/awaitable.js'
 import type { Kind, LogRecord, RecordOf } from '../domain/records/records.js'
 
 export type RangeField = 'created' | 'modified' | 'expires'
 
 /**
- * A condition over records. The fields of each kind are in `domain/records/index-fields.ts`, and the fields of logs are
- * in `barrier/log-block.ts`.
+ * The fields of each kind are in `domain/records/index-fields.ts`, and the fields of logs are in
+ * `barrier/log-block.ts`.
  */
 export type Condition =
   | { field: string; value: string }
@@ -21,9 +21,10 @@ export interface Page {
   size: number
 }
 
-/** `isUncounted`: the log is read only until the page is full, and `total` is then the number of matches that were read. */
+/**
+ * With `isUncounted`, a search of a log ends when the page is full, and `total` counts only the matches found so far.
+ */
 export type Search = Page & { where?: Condition; isUncounted?: boolean }
-/** With `above`, the oldest match comes first. Without `above`, the newest match comes first. */
 export type SeekSearch = {
   size: number
   below?: number | undefined
@@ -34,15 +35,15 @@ export type Found<K extends Kind> = { records: RecordOf[K][]; total: number }
 type Located<K extends Kind> = { locations: RecordLocation<K>[]; total: number }
 
 export interface ClockState {
-  /** True in the first unit of work that sees a jump of the clock. */
+  /** True if the clock has jumped after the last change of the vault. */
   isJump: boolean
-  /** Records that expired until this time may be purged. ms since the epoch. 0: no record may be purged. */
+  /** Records that expired by this time may be purged. ms since the epoch. 0: no record may be purged. */
   purgeBefore: number
 }
 
 /**
- * `now`: the write resolves after the sync. `soon`: the write resolves when the change is appended. The sync follows later, at
- * the latest on `close`.
+ * `now`: the write resolves after the sync. `soon`: the write resolves when the change is appended. The sync follows
+ * later, at the latest on `close`.
  */
 export type Durability = 'now' | 'soon'
 
@@ -55,13 +56,12 @@ export interface LogCheck {
   brokenAt?: number
 }
 
-/** How many records of each chain of a tenant's log were read, by the number of the chain. */
+/** How many records of each chain were read. The keys are the numbers of the chains. */
 export type LogPosition = Readonly<Record<string, number>>
 
 /**
  * Records of a tenant's log in the order of their chains. `position`: the position after the records in `records`.
- * `lost`: how many records were dropped before they were read. `left`: how many records of the log follow after
- * `position`.
+ * `lost`: the number of unread records that were dropped. `left`: the number of records after `position`.
  */
 export interface LogPart {
   records: LogRecord[]
@@ -71,54 +71,53 @@ export interface LogPart {
 }
 
 export interface StoreReader {
-  /** The wall clock when this unit of work began, ms since the epoch. This time may be earlier than in a previous unit of work. */
+  /** The wall clock when this unit of work began, ms since the epoch. Can be earlier than in a previous unit. */
   readonly now: number
   /**
-   * The time by which the codes of cards expire, ms since the epoch. This time is the wall clock. In an ephemeral vault, a
-   * restore sets this time back to the time when the restored state was saved.
+   * The clock by which the codes of cards expire, ms since the epoch. In most vaults this clock shows the wall time. A
+   * restore of an ephemeral vault sets this clock back to the time when the restored state was saved.
    */
   readonly codeTime: number
   /**
-   * The time from which a new event or result is kept, ms since the epoch. This time is `now`. While the clock of an ephemeral
-   * vault is moved in steps, this time is the end of the move, so that the events of all steps still exist at the end.
+   * New events and results expire a fixed time after this time, ms since the epoch. Normally this time is `now`. While
+   * the clock of an ephemeral vault jumps in steps, this time is the end of the jump, so that events of every step
+   * still exist at the end.
    */
   readonly keptFrom: number
-  /** After a jump of the clock, expired records are not purged. */
   readonly clock: ClockState
   /** Returns undefined if the record does not exist or has expired. Returns a promise only if the engine must wait. */
   get<K extends Kind>(kind: K, tenant: number, id: string): Awaitable<RecordOf[K] | undefined>
-  /** True if a record has this id. A record that has expired but is not purged counts too. */
+  /** Returns true if a record has this id, even if the record has expired and is not purged yet. */
   isUsed(kind: Kind, tenant: number, id: string): Promise<boolean>
-  /** Newest first. `total` is the exact number of matches. */
+  /** Newest first. `total` is the exact number of matches, unless the query has `isUncounted`. */
   find<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Found<K>>
-  /** Like `find`, but opens no record, and returns the location and size of each record. */
   locate<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Located<K>>
   /**
    * Returns the newest matches below a `seq`, or the oldest matches above a `seq`. The cost depends on `size`, not on
    * the number of matches.
    */
   seek<K extends Kind>(kind: K, tenant: number, query: SeekSearch): Promise<RecordLocation<K>[]>
-  /** Reads at most `limit` records of the tenant's log after this position. */
   readLogAfter(tenant: number, position: LogPosition, limit: number): Promise<LogPart>
   /** Seals a `seq` as an opaque text. {@link openCursor} accepts the text only for the same tenant and `about`. */
   sealCursor(tenant: number, about: string, seq: number): Promise<string>
   /** Returns the `seq` of a cursor. Undefined for any text that was not sealed for this tenant and `about`. */
   openCursor(tenant: number, about: string, cursor: string): Promise<number | undefined>
-  /** Opens the record at a location from this or an earlier unit of work. Undefined if the record was removed. */
+  /** `location` may come from an earlier unit of work. Returns undefined if the record was removed. */
   open<K extends Kind>(location: RecordLocation<K>): Promise<RecordOf[K] | undefined>
   /** Returns at most `limit` expired records of any tenant that may be purged now, in no order. */
   findExpired(limit: number): Promise<Expired[]>
   /**
-   * {@link Store.changeCounter} in the state that this unit reads. Undefined once the unit has changed records of these kinds.
+   * {@link Store.changeCounter} in the state that this unit reads. Undefined if the unit has changed records of these
+   * kinds.
    */
   changeCounter(kinds: readonly Kind[]): number | undefined
 }
 
-/** The location of a record. The location also contains the sealed record, if the record is not large. */
+/** A location also contains the sealed record, unless the record is large. */
 export interface RecordLocation<K extends Kind = Kind> {
   readonly kind: K
   readonly tenant: number
-  /** The stored size. Callers get the record in a form that is never larger than this size. */
+  /** The stored size. For a log record, the size is approximate. */
   readonly bytes: number
   /** A later record has a higher `seq`. */
   readonly seq: number
@@ -132,11 +131,11 @@ export interface PutOptions {
   /** ms since the epoch. */
   expires?: number
   /**
-   * The caller knows that no record has this id, because it drew the id at random or has called `isUsed`. With `fresh`,
-   * the store does not check whether the id is free.
+   * Skips the check whether the id is free. Requires: no record has this id, because the id is random or `isUsed`
+   * returned false.
    */
   fresh?: boolean
-  /** The record keeps its time of modification. This option is for a change that no caller of the API requested. */
+  /** For changes that no caller of the API requested: the record keeps its time of modification. */
   keepsModified?: boolean
 }
 
@@ -144,27 +143,27 @@ export interface StoreWriter extends StoreReader {
   /** @throws CofferError `conflict` if a live record has this id */
   insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /**
-   * Replaces a record and the options of its earlier version. Without `search`, the search values are removed. Without `expires`,
-   * the expiry is removed.
-   * @throws CofferError `not_found` if no live record has this id
+   * Replaces a record and its options. Without `search`, the search values are removed. Without `expires`, the expiry
+   * is removed. @throws CofferError `not_found` if no live record has this id
    */
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` if no live record has this id */
   remove(kind: Kind, tenant: number, id: string): Promise<void>
   /**
-   * Purges an expired record, so that its id becomes free. Returns the record, or undefined if the record may not be
-   * purged now.
+   * Purges an expired record, so that its id becomes free. Returns the record. Returns undefined if there is no record
+   * that may be purged now.
    */
   purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
-  /** Removes the record of the tenant, which holds the tenant's keys, and all rows and logs of the tenant. */
+  /** Removes the tenant's record (which contains the tenant's keys) and all rows and logs of the tenant. */
   removeTenant(tenant: number): Promise<void>
   /** Stores the time of this unit, even if the unit changes nothing. `isTrusted`: a person has confirmed the clock. */
   storeTime(options?: { isTrusted?: boolean }): void
-  /** Appends a log record, which can never be replaced or removed. `at`: the `created_at` of the log record, in ms. */
+  /** A log record can never be replaced or removed. `at`: the `created_at` of the log record, ms since the epoch. */
   log(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): void
   /**
-   * Drops full blocks of logs that are older than `before`: at most `limit` blocks for each tenant. Returns the number of dropped
-   * blocks. With `sink`, keeps the records that this log sink has not received.
+   * From each chain of every log, drops at most `limit` blocks in which all records are older than `before` (ms since
+   * the epoch). With `sink`, keeps the records that this log sink has not received. Returns the number of dropped
+   * blocks.
    */
   dropLogs(before: number, limit: number, sink?: string): Promise<number>
   /** A digest of `text` with the tenant's fingerprint key: 32 bytes in base58. */
@@ -172,17 +171,17 @@ export interface StoreWriter extends StoreReader {
 }
 
 /**
- * Each unit commits everything or nothing. If units of work collide, an engine calls `work` again. Therefore `work`
- * must change nothing but the store. Everything else that `work` finds out is its return value, which the caller uses
- * after `read` or `write`. `work` may draw random values.
+ * Each unit of work commits everything or nothing. If two units collide, an engine calls `work` again. Therefore `work`
+ * must change nothing but the store, and must pass its results to the caller as the return value. `work` may draw
+ * random values.
  */
 export interface Store {
   read<T>(work: (reader: StoreReader) => Awaitable<T>): Promise<T>
-  /** Resolves when the changes are as durable as `durability` says. If `work` throws, nothing changes. */
+  /** {@link Durability} decides when the promise resolves. If `work` throws, nothing changes. */
   write<T>(work: (writer: StoreWriter) => Awaitable<T>, durability?: Durability): Promise<T>
   /**
-   * A counter that changes with every committed change of these kinds. O(1), local. If the counter is undefined,
-   * records of these kinds must not be cached.
+   * A counter that changes with every committed change of these kinds. If the counter is undefined, records of these
+   * kinds must not be cached. O(1).
    */
   changeCounter(kinds: readonly Kind[]): number | undefined
   /**
@@ -190,18 +189,16 @@ export interface Store {
    * end, the cached counter was current.
    */
   cachedCounter(kinds: readonly Kind[]): number | undefined
-  /** Whether other processes may use the store at the same time. */
   readonly isShared: boolean
   /**
-   * Moves the newest log records into their chains, so that `readLogAfter` reads them too. Log records of the last
-   * moment may stay outside of the chains.
+   * Moves pending log records into their chains, so that `readLogAfter` reads these records too. Log records that were
+   * written immediately before the call may stay pending.
    */
   sealPending(): Promise<void>
   /** Checks that each record of a tenant's log follows from the record before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>
   /**
-   * Resolves if a read and a write would succeed now. @throws CofferError with the reason why the read or the write
-   * would fail
+   * Resolves if a read and a write would succeed now. @throws CofferError with the reason why one of them would fail
    */
   checkReady(): Promise<void>
   close(): Promise<void>

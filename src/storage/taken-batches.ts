@@ -1,19 +1,18 @@
 /**
- * Records which batches of pending log entries are already in a chain, so that no entry is appended to a log twice. A shared
- * engine names each batch (`batchKey`), and the barrier stores the names in the head of the chain.
+ * Remembers which batches of pending log entries are already in a chain, so that no entry is appended to a log twice. A
+ * shared engine names each batch (`batchKey`), and the barrier stores the names in the head of the chain.
  */
 import type { TakenBatches } from '../domain/records/log-record.js'
 
-/** A name consists of: server (5 random bytes), number of the batch for its tenant (5 bytes), ms since the epoch (6 bytes). */
+/** A name consists of the server (random bytes), the number of the batch for its tenant, and the time in ms. */
 const SERVER_BYTES = 5
 const NUMBER_BYTES = 5
 const TIME_BYTES = 6
 /**
- * The head of a chain remembers batches of at most this many servers: the servers with the newest batches. All batches of the
- * forgotten servers are old and are in the chain.
+ * The head of a chain remembers the batches of at most this many servers: the servers with the newest batches.
  */
 const MAX_SERVERS = 256
-/** The most ranges of numbers that a head keeps for each server. */
+/** The head remembers at most this many ranges of batch numbers for each server. */
 const MAX_RANGES = 64
 
 type ServerBatches = TakenBatches['by'][string]
@@ -36,10 +35,7 @@ function parseBatchKey(id: Uint8Array) {
   }
 }
 
-/**
- * Whether the batch is in one of the chains. Returns undefined if a chain has dropped the ranges that are needed to
- * decide this.
- */
+/** Returns whether the batch is in one of the chains. Undefined if a chain has forgotten too much to decide this. */
 export function isTaken(chains: readonly TakenBatches[], id: Uint8Array): boolean | undefined {
   const { server, number, at } = parseBatchKey(id)
   const has = ({ by }: TakenBatches) =>

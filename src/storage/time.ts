@@ -1,6 +1,6 @@
 /**
- * Rows expire by the wall clock. This file detects jumps of the wall clock. For an hour after a jump, no record may be
- * purged, because the clock may be wrong. The engine stores the times that are needed to detect jumps.
+ * Rows expire by the wall clock. This file detects jumps of the wall clock. For an hour after a jump, the clock may be
+ * wrong, so only records that had certainly expired before the jump may be purged.
  */
 import { formatDate } from '../domain/dates.js'
 import type { ClockState } from './store.js'
@@ -15,11 +15,10 @@ export interface Times {
    * The time when the current jump of the clock was first seen. 0: the clock has not jumped, or the jump is settled.
    */
   since: number
-  /** Records that expired until this time may still be purged while the jump is not settled. */
+  /** While the jump is not settled, only records that expired by this time may be purged. */
   until: number
 }
 
-/** The `seq` and `rev` of the next row, and the times. */
 export interface Counters extends Times {
   seq: number
   rev: number
@@ -30,15 +29,15 @@ export function createCounters(): Counters {
 }
 
 /**
- * If the vault has had no change for longer than this, the pause counts as a jump of the clock, because Coffer cannot
- * distinguish such a pause from a clock that was set forward.
+ * If the last change is longer ago than this, the clock counts as having jumped, because Coffer cannot distinguish a
+ * long pause from a clock that was set forward.
  */
 const SILENCE_MS = 24 * 60 * 60 * 1000
-/** A jump is settled after this time. When a jump is settled, the new time is trusted. */
+/** After this time, a jump is settled: the new time is trusted. */
 const SETTLING_MS = 60 * 60 * 1000
 /**
- * If the clock goes back by at most this time, or is at most this far behind the newest record, the difference is
- * normal.
+ * If the clock goes back by at most this time, or is behind the newest record by at most this time, the difference is
+ * ignored.
  */
 const TOLERANCE_MS = 5 * 60 * 1000
 
@@ -57,7 +56,7 @@ export function clockStatus(times: Times, now: number): ClockState {
   return { isJump: since !== 0 && since !== times.since, purgeBefore: since === 0 ? now : until }
 }
 
-/** Returns a notice if `time`, the time of the newest record, is ahead of the clock. */
+/** `time`: the time of the newest record. Returns undefined if this time is not ahead of the clock. */
 export function describeAhead(time: number, now: number): string | undefined {
   if (time <= now + TOLERANCE_MS) return undefined
   const minutes = Math.round((time - now) / 60_000)

@@ -11,20 +11,20 @@ export const FORMAT = 1
 
 const HEADER_FILE = 'vault.json'
 /**
- * Marks a vault whose creation has not ended. The last step of the creation renames this file to `vault.json`, so the directory
- * of a vault always has one of these two files. A creation that finds this file starts over.
+ * Marks a vault whose creation has not ended. The last step of the creation renames this file to `vault.json`. A
+ * creation that finds this file starts over.
  */
 const DRAFT_FILE = 'being-created'
 export const STATE_FILE = 'state'
-/** Matches the names of a vault's files, except the name of the header. */
+/** Matches the names of files that only a vault has. Excludes the header and the segments. */
 const REMAINS = /^(?:state|state\.next|(?:journal|head|aside)-.*)$/
 const HEADER_LIMIT = 64 * 1024
 
 const EXPOSED = 0o077
 
 /**
- * Refuses a vault with links, or with files that other users own or may read. @throws CofferError `vault_missing`,
- * `vault_exposed`, `vault_damaged`
+ * Refuses a vault with symbolic links, or with files that other users own or may read. @throws CofferError
+ * `vault_missing`, `vault_exposed`, `vault_damaged`
  */
 export function checkExposure(files: Files, directory: string): void {
   requireHeader(files, directory)
@@ -64,7 +64,6 @@ export function hasHeader(files: Files, directory: string): boolean {
   return files.stat(`${directory}/${HEADER_FILE}`) !== undefined
 }
 
-/** @throws CofferError `vault_missing`, or `vault_damaged` if the directory has other files of a vault */
 function requireHeader(files: Files, directory: string): void {
   switch (examineDirectory(files, directory)) {
     case 'vault':
@@ -83,7 +82,8 @@ function requireHeader(files: Files, directory: string): void {
 }
 
 /**
- * `begun`: a creation was interrupted or is in progress. `headless`: the vault's header is missing, so no key opens the vault.
+ * `begun`: a creation was interrupted or is in progress. `headless`: the vault's header is missing, so no key opens the
+ * vault.
  */
 export function examineDirectory(files: Files, directory: string): 'vault' | 'begun' | 'headless' | 'none' {
   if (files.stat(directory) === undefined) return 'none'
@@ -114,7 +114,6 @@ function headless(files: Files, directory: string): CofferError {
   )
 }
 
-/** Creates the directory of a new vault. @throws CofferError `conflict`, `vault_damaged`, `vault_exposed` */
 export function prepareDirectory(files: Files, directory: string): void {
   const found = examineDirectory(files, directory)
   if (found === 'vault')
@@ -125,8 +124,8 @@ export function prepareDirectory(files: Files, directory: string): void {
 }
 
 /**
- * Begins the creation of a vault. {@link completeVault} ends the creation. Removes the files of an interrupted creation.
- * Requires: the caller has the lock. @throws CofferError like {@link prepareDirectory}
+ * Begins the creation of a vault, and removes the files of an interrupted creation. {@link completeVault} ends the
+ * creation. Requires: the caller has the lock. @throws CofferError like {@link prepareDirectory}
  */
 export function beginVault(files: Files, directory: string): void {
   prepareDirectory(files, directory)
@@ -172,7 +171,6 @@ export function abandonVault(files: Files, directory: string): void {
   }
 }
 
-/** Removes the files of an incomplete vault, except {@link DRAFT_FILE}. */
 function removeBegun(files: Files, directory: string): void {
   const segments = `${directory}/segments`
   if (files.stat(segments)?.kind === 'directory')
@@ -181,7 +179,7 @@ function removeBegun(files: Files, directory: string): void {
     if (REMAINS.test(name) || isUnfinished(name)) files.remove(`${directory}/${name}`)
 }
 
-/** Whether the name is the name of a temporary file, which a crash may leave. */
+/** Returns true for the name of a temporary file. A crash can leave temporary files. */
 export function isUnfinished(name: string): boolean {
   return /^(?:vault\.json|state|state\.next|aside-[0-9a-f-]+)\.tmp-/.test(name)
 }
@@ -199,7 +197,7 @@ export function writeHeader(files: Files, directory: string, random: RandomSourc
   replaceWhole(files, directory, HEADER_FILE, Buffer.from(headerText(header)), toHex(random.bytes(10)))
 }
 
-/** Returns the text of `vault.json`. Equal headers must have equal texts, because `state` contains a digest of the text. */
+/** The text of `vault.json`. Equal headers must have equal texts, because `state` contains a digest of the text. */
 export function headerText(header: Header): string {
   return `${JSON.stringify(header, undefined, 2)}\n`
 }
@@ -214,7 +212,6 @@ export function parseDocument(bytes: Uint8Array, path: string): unknown {
   }
 }
 
-/** @throws CofferError `vault_damaged`, `vault_unsupported`. */
 export function checkHeader(value: unknown, path: string): Header {
   const header = value as Partial<Record<keyof Header, unknown>> | null | undefined
   if (typeof header !== 'object' || header === null) throw malformed(path)

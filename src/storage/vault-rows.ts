@@ -11,7 +11,7 @@ export interface RowTarget {
   read(): AsyncIterable<Row>
 }
 
-/** A checksum of rows in any order. The checksum omits the rows' `keys`, because rows that were read from files have no keys. */
+/** A checksum that does not depend on the order of rows. Omits `keys`, because rows read from files have no keys. */
 export class RowChecksum {
   readonly #mac: Mac
   count = 0
@@ -36,9 +36,6 @@ export class RowChecksum {
 /** `total` is approximate. */
 export type Progress = (done: number, total: number) => void
 
-/**
- * Copies rows, then reads the copy and compares checksums. @throws CofferError `storage_failed` if the checksums differ
- */
 export async function copyAndVerify(
   source: Pick<VaultRows, 'count' | 'rows'>,
   target: RowTarget,
@@ -62,8 +59,8 @@ export async function copyAndVerify(
 }
 
 /**
- * Groups rows into batches, in order. A batch ends when it has this number of rows, or when its sealed records have
- * this number of bytes.
+ * Groups rows into batches, in order. A batch ends when it has `most.rows` rows, or when its sealed records have at
+ * least `most.bytes` bytes.
  */
 export async function* inBatches(
   rows: AsyncIterable<Row>,

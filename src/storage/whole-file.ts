@@ -1,6 +1,6 @@
 /**
- * Writes files that get their name only when they are complete. A crash, a kill or a full disk therefore never leaves a partial
- * file with the final name.
+ * Writes files that get their name only when they are complete. Therefore a crash, a kill or a full disk never leaves a
+ * partial file with the final name.
  */
 import { basename, dirname, join } from 'node:path'
 import { CofferError, codeOf, conflict } from '../errors.js'
@@ -11,13 +11,14 @@ const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EINVAL'
 /** Error codes for a directory that this process is not allowed to open, or that the system cannot sync. */
 const NO_DIRECTORY_SYNC = ['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR']
 /**
- * The longest final name of a file, in bytes. File systems permit 255 bytes, and a temporary name is longer than the final name.
+ * If the final name has more than this many bytes, the temporary name does not contain the final name. File systems
+ * permit names of 255 bytes.
  */
 const LONGEST_NAME = 200
 
 /**
- * A file of mode 0600 with a temporary name in the directory of its final name. If the process is killed, the temporary file
- * stays on the disk.
+ * A file of mode 0600 with a temporary name in the directory of its final name. If the process is killed, the temporary
+ * file stays on the disk.
  */
 export class WholeFile {
   readonly path: string
@@ -26,7 +27,6 @@ export class WholeFile {
   readonly #target: string
   #file: number | undefined
 
-  /** `nonce` makes the temporary name unique. @throws CofferError `storage_failed` */
   constructor(files: Files, target: string, nonce: string) {
     const name = basename(target)
     const short = Buffer.byteLength(name) > LONGEST_NAME ? 'coffer' : name
@@ -60,7 +60,7 @@ export class WholeFile {
     syncName(this.#files, dirname(this.#target))
   }
 
-  /** Gives the file its final name and replaces any file of that name. Calls `isRenaming` immediately before the rename. */
+  /** Gives the file its final name, and replaces any file with that name. Calls `isRenaming` before the rename. */
   replace(isRenaming: () => void = () => {}): void {
     try {
       this.sync()
@@ -88,8 +88,8 @@ export class WholeFile {
   }
 
   /**
-   * Creates a hard link, which fails if the name exists. On a file system without hard links, the function checks that
-   * the name is free and then renames the file.
+   * Creates a hard link, which fails if the name exists. On a file system without hard links, first checks that the
+   * name is free, and then renames the file.
    */
   #giveName(): boolean {
     try {
@@ -105,19 +105,17 @@ export class WholeFile {
   }
 }
 
-/** @throws CofferError `conflict` if the file exists, `storage_failed` */
 export function writeNew(files: Files, target: string, bytes: Uint8Array, nonce: string): void {
   refuseIfThere(files, target)
   fill(files, target, bytes, nonce).publish()
 }
 
-/** Replaces or creates a file. @throws CofferError `storage_failed` */
 export function writeOver(files: Files, target: string, bytes: Uint8Array, nonce: string): void {
   fill(files, target, bytes, nonce).replace()
   syncName(files, dirname(target))
 }
 
-/** Replaces a file of a vault durably. Calls `isRenaming` before the rename. If the rename fails, the old file may be lost. */
+/** Replaces a file of a vault durably. Calls `isRenaming` before the rename. A failed rename may lose the old file. */
 export function replaceWhole(
   files: Files,
   directory: string,
@@ -142,7 +140,7 @@ function fill(files: Files, target: string, bytes: Uint8Array, nonce: string): W
 }
 
 /**
- * A command calls this function before long work whose result will be the file `target`. @throws CofferError `conflict` if the
+ * Call this function before long work whose result will be the file `target`. @throws CofferError `conflict` if the
  * file exists
  */
 export function refuseIfThere(files: Files, target: string): void {
@@ -153,7 +151,6 @@ function refuseExisting(target: string): CofferError {
   return conflict(`${target} exists already. Give another file.`)
 }
 
-/** Syncs the names in a directory, if the system permits it. */
 function syncName(files: Files, directory: string): void {
   try {
     files.syncDirectory(directory)

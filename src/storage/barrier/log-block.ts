@@ -7,7 +7,7 @@ import { asBuffer } from '../bytes.js'
 import type { LogEntry } from '../engine.js'
 import type { Condition } from '../store.js'
 
-/** The size of a packed record without its texts. */
+/** The approximate size of a log record in a row, without its `entity_id` and `trace_id`. */
 const ITEM_BYTES = 51
 
 /** A log record in memory. Many records share one `shape`, which has the attributes that are equal in all of them. */
@@ -23,7 +23,7 @@ export interface LogLine {
 
 type SealedEntry = LogEntry & LogLine
 
-/** `at`: the record's `created_at`, ms since the epoch. */
+/** `at`: ms since the epoch. */
 export function createEntry(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): SealedEntry {
   const { tenant_id, actor_type = null, actor_id = null, entity_type, operation, message } = record
   const { transform = null, entity_id, trace_id } = record
@@ -40,7 +40,6 @@ function unpackUuid(packed: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** The approximate size of the record in a row, in bytes. */
 export function sizeOf({ entity_id, trace_id }: Pick<LogRecord, 'entity_id' | 'trace_id'>): number {
   return ITEM_BYTES + entity_id.length + trace_id.length
 }
@@ -59,7 +58,7 @@ export function unpack({ shapes, items }: LogLines): LogLine[] {
   })
 }
 
-/** The latest time of the lines, ms since the epoch. 0 if there are none. */
+/** The latest time of the lines, ms since the epoch. 0 if there are no lines. */
 export function latestOf({ items }: LogLines): number {
   return items.reduce((latest, [time]) => Math.max(latest, time), 0)
 }
@@ -90,15 +89,15 @@ export function toRecord({ time, shape, entity_id, trace_id, id: packed }: LogLi
   return record
 }
 
+/** A record matches if `matches` returns true. The other members only narrow the search. */
 export interface LogFilter {
   matches(line: LogLine): boolean
-  /** A log record matches only if it has this entity, this trace id and one of these types, and is not older than `from`. */
   entity?: string
   trace?: string
   types?: readonly string[]
+  /** ms since the epoch. */
   from?: number
   isAll: boolean
-  /** True if types are the only condition: every log record of these `types` matches. */
   isByType: boolean
 }
 
@@ -107,7 +106,7 @@ type Part = { field: string; value: string } | { range: string; from?: number; b
 const TOKENS = ['token', 'card', 'bank']
 const groupOf = (type: string) => (TOKENS.includes(type) ? 'token' : type)
 
-/** The fields that a query may name. `class` is the type, except that cards and banks also have the class `token`. */
+/** The fields that a condition may name. `class`: `token` for tokens, cards and banks, and the type for all others. */
 const VALUES: Readonly<Record<string, (line: LogLine) => string | null>> = {
   entity: ({ entity_id }) => entity_id,
   trace: ({ trace_id }) => trace_id,
@@ -163,7 +162,6 @@ export function sealEntries(keys: RecordKeys, id: Uint8Array, entries: readonly 
   return sealed
 }
 
-/** Returns undefined if the sealed entries cannot be opened. */
 export function openEntries(
   keys: RecordKeys,
   tenant: number,
@@ -178,8 +176,8 @@ export function openEntries(
 }
 
 /**
- * The associated data of log entries and the associated data of records differ in length. Therefore sealed entries
- * never open as a record, and a sealed record never opens as entries.
+ * Records have associated data of another length. Therefore sealed entries never open as a record, and a sealed record
+ * never opens as entries.
  */
 function associate(keys: RecordKeys, id: Uint8Array): Uint8Array {
   return keys.index.digest(`["waiting","${Buffer.from(id).toString('hex')}"]`)

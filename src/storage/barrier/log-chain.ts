@@ -1,6 +1,6 @@
 /**
- * A chain of log records. Full blocks never change. The head contains the records after the last full block. Each record has a
- * value: a keyed digest of the record and of the previous record's value.
+ * A chain of log records. Full blocks never change. The head contains the records after the last full block. Each
+ * record has a value: a keyed digest of the record and of the previous record's value.
  */
 import type { BoundedMap } from '../../bounded-map.js'
 import type { RecordKeys } from '../../crypto/ports.js'
@@ -27,7 +27,7 @@ const VALUE_BYTES = 16
 /** After this number of opened blocks, the reader lets other requests run. */
 const OPENED_AT_ONCE = 16
 
-/** The newest heads, by tenant and chain. Code never changes a cached head, because readers may still use it. */
+/** The newest heads, by tenant and chain. A cached head must not be changed, because readers may still use the head. */
 export type HeadCache = BoundedMap<string, { nonce: Uint8Array; head: LogHeadRecord }>
 
 export interface LogContext {
@@ -49,7 +49,6 @@ export class LogChain {
     this.#number = number
   }
 
-  /** Returns the head of the chain in the state that this unit of work reads. @throws CofferError `vault_damaged` */
   async load(): Promise<LogHeadRecord> {
     this.#head ??= await this.#load()
     return this.#head
@@ -101,15 +100,16 @@ export class LogChain {
   }
 
   /**
-   * Reads at most `limit` records after the first `from` records of the chain. `next`: the position after the records that were
-   * read. `lost`: how many records were dropped before they were read. `left`: the number of records after `next`.
+   * Reads at most `limit` records after the first `from` records of the chain. `next`: the position after the records
+   * that were read. `lost`: the number of records after `from` that were dropped. `left`: the number of records after
+   * `next`.
    */
   async readAfter(from: number, limit: number) {
     const { blocks, gone, tail } = await this.load()
     const first = gone * BLOCK_RECORDS
     const end = blocks * BLOCK_RECORDS + tail.items.length
-    // If `from` is after the end of the chain, the vault was restored to an earlier state. After a restore of an
-    // earlier state, reading begins at the first record that the chain still has.
+    // If `from` is after the end of the chain, the vault was restored to an earlier state. Then reading begins at the
+    // first record that the chain still has.
     const start = from > end ? first : Math.max(from, first)
     const lines: LogLine[] = []
     while (lines.length < limit && start + lines.length < end) {
@@ -125,8 +125,8 @@ export class LogChain {
   }
 
   /**
-   * Drops up to `limit` blocks. All records of a dropped block are older than `before` and among the first `read`
-   * records of the chain. Returns the number of dropped blocks.
+   * Drops up to `limit` blocks. All records of a dropped block are older than `before` (ms since the epoch) and among
+   * the first `read` records of the chain. Returns the number of dropped blocks.
    */
   async drop(
     writer: EngineWriter,
@@ -171,7 +171,6 @@ export class LogChain {
     }
   }
 
-  /** Yields the blocks before `end`, newest first. @throws CofferError `vault_damaged` if a block is missing */
   async *#eachBlock(end: number): AsyncGenerator<LogBlockRecord> {
     const { gone } = await this.load()
     for (let next = end; next > gone; next -= OPENED_AT_ONCE)
@@ -181,7 +180,7 @@ export class LogChain {
       }
   }
 
-  /** Looks up in the index the blocks that may have matches. Yields the newest block first. */
+  /** Yields the blocks that may have matches according to the index, newest first. */
   async *#matchingBlocks(filter: LogFilter): AsyncGenerator<LogBlockRecord> {
     const query = {
       kind: LOG_ROWS,
@@ -198,7 +197,7 @@ export class LogChain {
     } while (below !== undefined)
   }
 
-  /** Checks every record. `rows`: the number of rows of the chain. */
+  /** `rows`: the number of rows of the chain. */
   async verify(): Promise<LogCheck & { rows: number }> {
     // Reads no cached head, because the stored rows must be checked.
     const row = await this.#findHead()
@@ -242,7 +241,6 @@ export class LogChain {
     return `${this.#number}/${row}`
   }
 
-  /** `row`: `head` or `block/NUMBER`. */
   #rowId(row: string): Uint8Array {
     const { keys, tenant } = this.#log
     return sealing.digestId(keys, 'log_block', tenant, this.#idOf(row))
@@ -285,21 +283,20 @@ export class LogChain {
     return this.#digest(['log', value, time, shape, entity_id, trace_id, id])
   }
 
-  /** Returns the digest that proves that the chain ends where the head says. */
   #proofOf({ blocks, gone, start, value }: LogHeadRecord): string {
     return this.#digest(['head', blocks, gone, start, value])
   }
 
   /**
-   * Stores the head of the chain, and caches it. If the unit of work does not commit, the cached head is never used,
-   * because no stored head has the nonce of that head.
+   * Stores and caches the head of the chain. If the unit of work does not commit, the cached head is never used,
+   * because no stored head has the same nonce.
    */
   async #putHead(writer: EngineWriter, head: LogHeadRecord): Promise<void> {
     const next = { ...head, proof: this.#proofOf(head) }
     await this.#put(writer, next, this.#row, 0, (sealed) => this.#remember(next, sealed))
   }
 
-  /** `row`: the row to replace, if there is one. `modified`: the time of the newest record of a block. */
+  /** `row`: the row to replace, if there is one. `modified`: the time of the newest record in a block. 0 for a head. */
   async #put(
     writer: EngineWriter,
     record: LogBlockRecord | LogHeadRecord,

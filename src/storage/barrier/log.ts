@@ -10,7 +10,6 @@ import { digestAll } from './sealing.js'
 /** The number of a page beyond the end of every log. A query that needs only the total uses this number. */
 const BEYOND = 2 ** 31
 
-/** Yields log records in portions, the newest portion first. In each portion the oldest record comes first. */
 type Source = AsyncGenerator<LogLine[]>
 
 export class Log {
@@ -18,7 +17,7 @@ export class Log {
   readonly #isListed: boolean
   readonly #chains: readonly LogChain[]
 
-  /** `listed`: the tenant's list of chains, if the tenant has this list. Each listed chain must exist. */
+  /** `listed`: the numbers in the tenant's list of chains, if the tenant has a list. Each listed chain must exist. */
   constructor(context: LogContext, listed: readonly number[] | undefined) {
     this.#context = context
     this.#isListed = listed !== undefined
@@ -30,8 +29,8 @@ export class Log {
   }
 
   /**
-   * From each chain, drops up to `limit` blocks in which all records are older than `before`. Returns the number of
-   * dropped blocks. With `read`, keeps all records after the position `read`.
+   * From each chain, drops up to `limit` blocks in which all records are older than `before` (ms since the epoch). If
+   * `read` is given, keeps all records after this position. Returns the number of dropped blocks.
    */
   async drop(writer: EngineWriter, before: number, limit: number, read?: LogPosition): Promise<number> {
     let count = 0
@@ -40,7 +39,6 @@ export class Log {
     return count
   }
 
-  /** Entries that are in no chain yet are left out, because they have no position. */
   async readAfter(position: LogPosition, limit: number): Promise<LogPart> {
     const part = { records: [] as LogRecord[], position: { ...position }, lost: 0, left: 0 }
     for (const chain of this.#chains) {
@@ -55,8 +53,8 @@ export class Log {
   }
 
   /**
-   * Returns the batches of log entries that each chain contains. A chain whose head is damaged is skipped, because
-   * {@link verify} reports the damage.
+   * Returns the batches of log entries that each chain contains. Skips a damaged chain, because {@link verify} reports
+   * the damage.
    */
   async readTaken(): Promise<TakenBatches[]> {
     const heads = await Promise.all(this.#chains.map((chain) => chain.load().catch(ignoreDamage)))
@@ -79,7 +77,7 @@ export class Log {
     return mergePage(all, { skip: skip - passed, size, total, isUncounted })
   }
 
-  /** Verifies every chain, and checks that no chain is missing and that no row exists outside of the chains. */
+  /** Also checks that no chain is missing and that no row exists outside of the chains. */
   async verify(): Promise<LogCheck> {
     let count = 0
     let expected = 0
@@ -97,10 +95,7 @@ export class Log {
     return isWhole && total === expected ? { count: count + lines.length } : { count, brokenAt: count + 1 }
   }
 
-  /**
-   * The number of matches, from the counts in the heads of the chains. Returns undefined if the records must be counted
-   * one by one.
-   */
+  /** Returns the total from the heads of the chains, or undefined if the records must be counted one by one. */
   async #countMatches({ isAll, isByType, types = [] }: LogFilter, pending: number) {
     if (!isAll && !isByType) return undefined
     let total = pending
@@ -127,8 +122,7 @@ async function* concat(newest: LogLine[], rest?: Source): Source {
 }
 
 /**
- * `lines`: lines that were read and not yet taken, the newest last. `low`: the earliest time of the lines that were
- * taken so far.
+ * `lines`: lines of the source that are not merged yet, the newest last. `low`: the earliest time of the merged lines.
  */
 interface Stream {
   readonly source: Source
@@ -147,8 +141,8 @@ async function hasLine(stream: Stream): Promise<boolean> {
 }
 
 /**
- * The time by which {@link mergePage} sorts the next line of a source. This time never rises, so a clock that went back does not
- * change the order of a source.
+ * The time by which {@link mergePage} sorts the next line of a source. This time never rises within a source, so the
+ * merged lines of a source keep their order even if the clock went back.
  */
 function nextTime({ lines, low }: Stream): number {
   return Math.min(low, lines.at(-1)!.time)
@@ -156,7 +150,10 @@ function nextTime({ lines, low }: Stream): number {
 
 type Merge = { skip: number; size: number; total: number | undefined; isUncounted: boolean }
 
-/** Merges sources by time. Without `total`, reads all sources to the end to count the matches, unless `isUncounted`. */
+/**
+ * Merges sources by time. If neither `total` nor `isUncounted` is given, reads all sources to the end to count the
+ * matches.
+ */
 async function mergePage(
   sources: readonly Source[],
   { skip, size, total, isUncounted }: Merge,

@@ -1,18 +1,14 @@
-/**
- * Caches opened records of the small kinds that every request reads. A cached record is valid until a record of its kind changes.
- */
+/** Caches opened records of kinds that every request reads. A change of one record invalidates its whole kind. */
 import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
 
 /** Kinds that grow without limit, such as tokens and logs, are never cached. */
 const CACHED: ReadonlySet<Kind> = new Set(['tenant', 'settings', 'application', 'api_key', 'containers'])
-/** The numbers of the cached kinds, for an engine that counts only changes of these kinds. */
 export const CACHED_KINDS: ReadonlySet<number> = new Set([...CACHED].map((kind) => KINDS[kind]))
 const MAX_RECORDS = 4096
 
 interface Records {
   counter: number
-  /** The cached records. Each key is `tenant/id`. */
   records: Map<string, RecordOf[Kind]>
 }
 
@@ -29,10 +25,7 @@ export class RecordCache {
     return known?.counter === counter ? known.records.get(`${tenant}/${id}`) : undefined
   }
 
-  /**
-   * Freezes and caches a record. Requires: the record was read while its kind had this counter, and the record does not
-   * expire.
-   */
+  /** Freezes the record. Requires: the record has no expiry, and was read while its kind had this counter. */
   put(kind: Kind, tenant: number, id: string, counter: number, record: RecordOf[Kind]): void {
     let known = this.#kinds.get(kind)
     if (known?.counter !== counter || known.records.size >= MAX_RECORDS) {
@@ -51,8 +44,8 @@ export class RecordCache {
   }
 
   /**
-   * This function is called when a record of the kind is removed, because the keys in the record must not stay in
-   * memory.
+   * Forgets all records of the kind. Must be called after a removal, because keys in the removed record must not stay
+   * in memory.
    */
   forget(kind: Kind): void {
     this.#kinds.delete(kind)
@@ -63,10 +56,6 @@ export class RecordCache {
   }
 }
 
-/**
- * Returns a number that changes with every change of a record of these kinds. Undefined if one of the kinds has no
- * counter.
- */
 export function sumCounters(
   kinds: readonly Kind[],
   counterOf: (kind: number) => number | undefined,
@@ -80,7 +69,7 @@ export function sumCounters(
   return sum
 }
 
-/** Freezes a value and all its members, because several callers share the record. */
+/** Freezes the value and all values in it, because several callers share a cached record. */
 function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   for (const member of Object.values(value)) freeze(member)

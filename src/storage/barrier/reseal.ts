@@ -1,7 +1,4 @@
-/**
- * Reseals rows with new keys: opens each record, seals it again and computes its digests again. The engine stores the
- * resealed rows.
- */
+/** Reseals rows with new keys. The engine stores the resealed rows. */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { AFTER_LOST_KEYS, describeLostTenant, LostTenants } from '../../domain/records/lost-tenants.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
@@ -12,7 +9,7 @@ import { digestId, idOf, keysOfRecord, openIfWhole, openRecord, sealRecord } fro
 export interface ResealOptions {
   present: VaultKeys
   next: VaultKeys
-  /** The keys of every tenant, as the tenant's record holds them. */
+  /** The present keys of every tenant, by the number of the tenant. */
   tenants: ReadonlyMap<number, TenantKeyBytes>
   /**
    * Returns the new keys of a tenant. For each tenant, every call must return the same keys. Without this function, the
@@ -22,8 +19,8 @@ export interface ResealOptions {
   /** Renders the search index values again, because only their digests are stored. */
   renderSearch(token: RecordOf['token']): Promise<string[]>
   /**
-   * The caller writes all logs again, into the first chain. Therefore the lists of chains are removed from the tenants'
-   * records.
+   * True if the caller writes all logs again, into the first chain. Then the lists of chains are removed from the
+   * tenants' records.
    */
   logsAnew?: boolean
 }
@@ -57,7 +54,6 @@ export function createReseal(options: ResealOptions): (row: Row) => Promise<Rese
   }
 }
 
-/** Returns the keys of every tenant. Skips records that cannot be opened. */
 export async function readTenantKeys(
   keys: VaultKeys,
   rows: AsyncIterable<Row>,
@@ -70,15 +66,15 @@ export async function readTenantKeys(
   return tenants
 }
 
-/** Opens a tenant's record. Returns undefined if the row is not the record of a tenant, or cannot be opened. */
 function openTenant(keys: VaultKeys, row: Row): RecordOf['tenant'] | undefined {
   const record = row.kind === KINDS.tenant ? openIfWhole(keys.vault, row) : undefined
   return record as RecordOf['tenant'] | undefined
 }
 
 /**
- * Verifies the seal of each row. Calls `verify` twice: first for the records of tenants, because these contain the keys
- * of other rows and may come after those rows. Reports one finding for each tenant whose keys are lost.
+ * Verifies the seal of each row. Calls `verify` twice: the first call only collects the keys in the records of tenants,
+ * because the record of a tenant may come after the rows that need its keys. Reports one finding for each tenant whose
+ * keys are lost.
  */
 export async function verifySeals(
   keys: VaultKeys,

@@ -1,4 +1,3 @@
-/** The reads of a unit of work: finds sealed rows by digests and opens them as records. `sealed-writer.ts` adds the writes. */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records/records.js'
@@ -27,28 +26,27 @@ import * as sealing from './sealing.js'
  * page is read only when it is opened.
  */
 const HELD_BYTES = 1024 * 1024
-/** Other requests may run after this many sealed bytes were opened, which takes a few milliseconds. */
+/** After opening this many sealed bytes, which takes a few milliseconds, the reader lets other requests run. */
 const OPENED_AT_ONCE = 256 * 1024
 
 export interface SharedState {
   keys: VaultKeys
   cache: RecordCache
   heads: HeadCache
-  /** The sealed bytes that were opened since the last pause, in which other requests could run. */
   opened: number
-  /** Returns how far {@link StoreReader.codeTime} is behind the wall clock, ms. */
+  /** Returns how many ms {@link StoreReader.codeTime} is behind {@link StoreReader.now}. */
   codeLag(): number
-  /** Returns the end of a jump while the clock moves in steps, or else the time of the clock, ms since the epoch. */
+  /** Returns the time of the clock, ms since the epoch. While the clock jumps in steps, returns the end of the jump. */
   clockEnd(): number
 }
 
-/** The location of a log record contains the opened record, because the whole block was opened to find it. */
+/** The location of a log record contains the opened record, because a whole block was opened to find the record. */
 type SealedLocation<K extends Kind> = RecordLocation<K> & ({ row: Row } | { record: RecordOf[K] })
 
 export class SealedReader<Rows extends EngineReader = EngineReader> implements StoreReader {
   protected readonly rows: Rows
   protected readonly shared: SharedState
-  /** Caches the keys of the tenant that was used last, because most units of work use only one tenant. */
+  /** The keys of the tenant that was used last, because most units of work use only one tenant. */
   #used: { tenant: number; keys: RecordKeys } | undefined
 
   constructor(rows: Rows, shared: SharedState) {
@@ -76,17 +74,15 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
     return sumCounters(kinds, (kind) => this.rows.changeCounter?.(kind))
   }
 
-  /** @throws CofferError `not_found` if the tenant was deleted */
   protected async keysOf(tenant: number): Promise<RecordKeys> {
     const keys = await this.findKeys(tenant)
     if (keys !== undefined) return keys
     throw new CofferError('not_found', 'The tenant does not exist any more.')
   }
 
-  /** Undefined if the tenant was deleted. */
   async findKeys(tenant: number): Promise<RecordKeys | undefined> {
     const { keys, cache } = this.shared
-    // The records of tenants, which contain the keys of tenants, belong to tenant 0 and are sealed with the vault's keys.
+    // The records of tenants belong to tenant 0 and are sealed with the vault's keys.
     if (tenant === 0) return keys.vault
     const record = await this.get('tenant', 0, String(tenant))
     return record && cache.keysOf(record, (opened) => keys.openTenant(opened.keys))
@@ -188,7 +184,6 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
     return Promise.all((await this.rows.findExpired(limit)).map(open))
   }
 
-  /** @throws CofferError `not_found` if the tenant was deleted */
   async readLog(tenant: number): Promise<Log> {
     const keys = await this.keysOf(tenant)
     const listed = (await this.get('tenant', 0, String(tenant)))?.log_chains
@@ -203,8 +198,7 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
   }
 
   /**
-   * Opens a record, and leaves out the code of a card if the code has expired, because it is possible that the sweep
-   * has not erased the code yet.
+   * Opens a record. Omits the code of a card if the code has expired, even if the sweep has not erased the code yet.
    */
   #openNow(keys: RecordKeys, row: Row): RecordOf[Kind] {
     const record = sealing.openRecord(keys, row)

@@ -1,4 +1,4 @@
-/** The barrier between records and sealed rows. The barrier does not know where the engine stores rows. */
+/** The barrier between the records of callers and the sealed rows of an engine. */
 import { BoundedMap } from '../../bounded-map.js'
 import type { VaultKeys } from '../../crypto/ports.js'
 import type { TakenBatches } from '../../domain/records/log-record.js'
@@ -28,7 +28,7 @@ export function createSealedStore(
   const shared: SharedState = { keys, cache: new RecordCache(), heads, opened: 0, codeLag, clockEnd }
   const readerOf = (rows: EngineReader) => new SealedReader(rows, shared)
   const writerOf = (rows: EngineWriter) => new SealedWriter(rows, shared)
-  /** The batches of log entries that the chains contain. The batches are read once for each unit of work and tenant. */
+  /** The batches of log entries that the chains contain, read once for each unit of work and tenant. */
   const taken = new WeakMap<EngineReader, Map<number, Promise<TakenBatches[]>>>()
   const readTaken = (rows: EngineReader, tenant: number) => {
     const known = taken.get(rows) ?? new Map<number, Promise<TakenBatches[]>>()

@@ -1,4 +1,3 @@
-/** The writes of a unit of work: seals records into rows. */
 import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records/records.js'
 import { base58 } from '../../domain/text/base58.js'
 import { CofferError, conflict } from '../../errors.js'
@@ -9,7 +8,6 @@ import { FIRST_CHAIN } from './log-chain.js'
 import { SealedReader } from './sealed-reader.js'
 import * as sealing from './sealing.js'
 
-/** Shorter fingerprints are padded to this length. */
 const FINGERPRINT_CHARACTERS = 43
 
 export class SealedWriter extends SealedReader<EngineWriter> implements StoreWriter {
@@ -77,8 +75,8 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
   }
 
   /**
-   * Appends entries to a chain of the tenant's log (default: the first). If the caller names a chain, or if the tenant has a list
-   * of chains, the chain is added to the list. Does nothing if the tenant was deleted.
+   * Appends entries to a chain of the tenant's log (default: the first chain). Adds the chain to the tenant's list of
+   * chains if `chain` is given, or if the tenant already has a list. Does nothing if the tenant was deleted.
    */
   async putLog(
     tenant: number,
@@ -105,7 +103,7 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
     throw new CofferError('not_found', `There is no ${kind} with this id.`)
   }
 
-  /** Purges an expired record with this id. @throws CofferError `conflict` if the id is in use */
+  /** Purges an expired record with this id. */
   async #ensureFree(kind: Kind, tenant: number, id: Uint8Array): Promise<void> {
     const row = await this.rows.get(KINDS[kind], tenant, id, { expired: true })
     if (row === undefined) return

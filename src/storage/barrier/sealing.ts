@@ -1,7 +1,3 @@
-/**
- * Seals records into rows and computes the keyed digests that find them. This file does not depend on engines or units
- * of work.
- */
 import type { RecordKeys } from '../../crypto/ports.js'
 import {
   type IndexField,
@@ -34,7 +30,6 @@ export function sealRecord(keys: RecordKeys, { id, rev }: Pick<Row, 'id' | 'rev'
   return sealed
 }
 
-/** All keys of a record's row. `search`: the rendered values of the record's search indexes. */
 export function keysOfRecord<K extends Kind>(
   keys: RecordKeys,
   kind: K,
@@ -62,14 +57,13 @@ export function idOf(record: RecordOf[Kind]): string {
   return 'id' in record ? record.id : ''
 }
 
-/** @throws CofferError `vault_damaged` */
 export function openRecord(keys: RecordKeys, row: SealedVersion): RecordOf[Kind] {
   const record = openIfWhole(keys, row)
   if (record === undefined) throw damaged('A record does not open with its key')
   return record
 }
 
-/** Opens a record. Undefined if the row was sealed with another key, or for another id or version. */
+/** Returns undefined if the row was sealed with another key, or for another id or version. */
 export function openIfWhole(keys: RecordKeys, row: SealedVersion): RecordOf[Kind] | undefined {
   const plain = keys.data.open(row.sealed, associate(row.id, row.rev))
   if (plain === undefined) return undefined
@@ -80,7 +74,7 @@ export function openIfWhole(keys: RecordKeys, row: SealedVersion): RecordOf[Kind
   return record
 }
 
-/** Binds a seal to the row's id (which includes kind and tenant) and version, so that nobody can exchange sealed rows. */
+/** Binds a seal to the version and the id of the row, so that nobody can put one row's seal into another row. */
 function associate(id: Uint8Array, revision: number): Uint8Array {
   const bytes = Buffer.allocUnsafe(ID_BYTES + REVISION_BYTES)
   bytes.set(id)
@@ -106,14 +100,14 @@ export function openCursor(keys: RecordKeys, about: string, cursor: string): num
 }
 
 /**
- * The associated data of a cursor and the associated data of records differ in length. Therefore a sealed cursor never
- * opens as a record, and a sealed record never opens as a cursor.
+ * Records have associated data of another length. Therefore a sealed cursor never opens as a record, and a sealed
+ * record never opens as a cursor.
  */
 function associateCursor(keys: RecordKeys, about: string): Uint8Array {
   return keys.index.digest(`["cursor",${JSON.stringify(about)}]`)
 }
 
-/** The row id of a record. Digests are computed over JSON, because two different lists of parts never have equal JSON. */
+/** The digest is over JSON, because different lists of parts never have equal JSON. */
 export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
   return keys.index.digest(`["id",${KINDS[kind]},${tenant},${JSON.stringify(id)}]`)
 }
@@ -129,14 +123,13 @@ export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
 /** The digests of these fields are cached, because many records and the rules of callers have the same few values. */
 const SHARED: ReadonlySet<string> = new Set(['application', 'container', 'ancestor', 'containers', 'month'])
 
-/** Returns a key: the beginning of the digest of a field and its value. */
 function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: IndexField): Uint8Array {
   if (SHARED.has(field))
     return keys.index.recall(`["key",${KINDS[kind]},"${field}",${JSON.stringify(value)}]`)
   return keys.index.digest(`["key",${KINDS[kind]},${JSON.stringify(field)},${JSON.stringify(value)}]`)
 }
 
-/** Returns `first`, followed by the key of each field. Requires: no two keys are equal. */
+/** Requires: no two keys are equal. */
 function packKeys(
   keys: RecordKeys,
   kind: Kind,

@@ -1,6 +1,6 @@
 /**
- * Flushes and compactions. A server runs flushes and compactions in small slices between units of work. The result of a flush or
- * compaction takes effect at a moment when no unit of work runs.
+ * Flushes and compactions. A server runs both in small slices between units of work. Their results take effect while no
+ * unit of work runs.
  */
 import type { Awaitable, VaultRows } from '../engine.js'
 import { type Attempt, attempt } from '../lsm/attempt.js'
@@ -13,9 +13,8 @@ import type { LsmTree } from '../lsm/tree.js'
 /** The length of a slice. After each slice, units of work may run. */
 const SLICE_MS = 5
 /**
- * With more than `MANY_TABLES` tables, a slice of compaction may exceed `SLICE_MS`. With more than `MANY_TABLES`
- * tables, the limit of a slice of compaction is this share (1/8) of the time that the units of work before the slice
- * took.
+ * With more than `MANY_TABLES` tables, a slice may be longer than `SLICE_MS`: up to this share of the time that the
+ * preceding units of work took.
  */
 const SHARE = 1 / 8
 const MANY_TABLES = 32
@@ -24,7 +23,7 @@ const MAX_TABLES = 64
 /** A failed compaction is not retried before this time has passed. */
 const RETRY_MS = 30_000
 
-/** The size limit 0: with this limit, every log that is not empty is flushed. */
+/** With this limit, every log that is not empty is flushed. */
 export const ANYTHING: Size = { bytes: 0, rows: 0 }
 
 /** Commits everything, and then runs `work` while nothing else runs. */
@@ -32,13 +31,12 @@ type RunExclusive = <T>(work: () => Awaitable<T>) => Promise<T>
 
 export class BackgroundJobs {
   readonly #tree: LsmTree
-  /** Whether jobs may run between units of work, as in a server. */
   readonly #isConcurrent: boolean
   readonly #runExclusive: RunExclusive
   #flushing: Promise<void> | undefined
   #compacting: Promise<void> | undefined
   readonly #busy = new Set<string>()
-  /** The kinds of work whose last failure was reported, and that have not succeeded since then. */
+  /** The kinds of work whose failure was reported. A success removes the kind. */
   readonly #reported = new Set<Attempt>()
   #seen = 0
   #failedMs = 0
@@ -86,9 +84,8 @@ export class BackgroundJobs {
   async flushIfLarger(size: Size): Promise<void> {
     if (!this.#tree.isLargerThan(size)) return
     const isBeside = this.#isConcurrent && !this.#isClosing && this.#flushing === undefined
-    // This call flushes the whole log at once. If a flush runs in the background, the call completes that flush first.
+    // Flushes the whole log at once. If a flush runs in the background, completes that flush first.
     if (!isBeside) await this.#attempt('flushed', () => this.#tree.flush())
-    // This call only begins the flush. The rest of the flush runs in the background.
     else if (await this.#try('flushed', () => this.#tree.freeze())) this.#flushing = this.#flushInBackground()
   }
 
@@ -150,7 +147,6 @@ export class BackgroundJobs {
       void this.#attemptCompaction(() => this.compactAll())
   }
 
-  /** @throws CofferError `storage_failed`, `vault_damaged` */
   compactAll(): Promise<void> {
     const untilDone = async () => {
       while (!this.#isClosing && (await this.#compactBeside()));
@@ -162,7 +158,6 @@ export class BackgroundJobs {
     return this.#compacting
   }
 
-  /** Does one compaction in slices. Returns false if no compaction was due, or if the vault closes. */
   async #compactBeside(): Promise<boolean> {
     let plan: CompactionPlan | undefined
     await this.#runExclusive(() => {
@@ -187,7 +182,6 @@ export class BackgroundJobs {
     }
   }
 
-  /** Calls `step` until it returns true. Returns false if the vault closes first. */
   async #inSlices(step: () => boolean): Promise<boolean> {
     let sliceMs = SLICE_MS
     for (let beganMs = performance.now(); !step(); ) {

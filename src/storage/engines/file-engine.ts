@@ -1,7 +1,4 @@
-/**
- * The engine on disk: runs units of work one by one over an LSM tree. This engine also implements the operations on a whole
- * vault.
- */
+/** The engine on disk: runs units of work one by one over an LSM tree. */
 import type { Awaitable } from '../../domain/awaitable.js'
 import * as port from '../engine.js'
 import { attempt } from '../lsm/attempt.js'
@@ -21,22 +18,20 @@ import { TaskQueue } from './task-queue.js'
 export interface FileEngineOptions extends LsmOptions {
   /** A command flushes the log when it closes the vault. A server flushes the log in the background. */
   role: 'command' | 'server'
-  /** The engine flushes the write-ahead log when the log is larger than this size. */
   flushAt?: Size
   /**
-   * A server overwrites replaced rows within this time, whatever the size of the log. If the overwriting fails, the server tries
-   * again after this time.
+   * A server overwrites replaced rows within this time, whatever the size of the log. If the overwriting fails, the
+   * server tries again after this time.
    */
   eraseAfterMs?: number
 }
 
 const MEBIBYTE = 1024 * 1024
 const FLUSH_AT: Size = { bytes: 16 * MEBIBYTE, rows: 32_768, keys: 393_216 }
-/** The largest log that a command may leave unflushed. The next command must read the whole log, which takes 20 ms for each MiB. */
+/** The largest log that a command may leave unflushed. The next command needs 20 ms for each MiB to read the log. */
 const LEFT_AT_MOST: Size = { bytes: MEBIBYTE / 16, rows: 48 }
 /** When a command ends, the engine does at most one compaction, of at most this many bytes. */
 const CLOSING_COMPACTION = 64 * MEBIBYTE
-/** A change with durability `soon` is synced within this time. */
 const SYNC_AFTER_MS = { server: 25, command: port.MAX_PENDING_MS / 2 }
 const ERASE_AFTER_MS = 60_000
 
@@ -47,7 +42,6 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   readonly #groupCommit: GroupCommit
   readonly #background: BackgroundJobs
   readonly #tasks: TaskQueue
-  /** The check of readiness writes a frame without changes, which only stores the time. */
   readonly #readiness = new Readiness(() => this.write((writer) => writer.storeTime()))
   readonly #timers = new Map<string, NodeJS.Timeout>()
   #isSyncing = false
@@ -70,8 +64,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
       pass: () => this.#syncSoon(),
       end: () => this.#endRound(),
     })
-    // An earlier command may have left rows that must be overwritten. The timer starts now, because it is possible that
-    // no request comes and starts the timer.
+    // An earlier command may have left rows to overwrite, so the timer must start even if no request comes.
     this.#eraseLater()
   }
 
@@ -156,7 +149,6 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     return this.#runExclusive(() => this.#tree.replaceHeader(header))
   }
 
-  /** Resolves when everything is synced. A large log is also flushed. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -169,8 +161,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     const isCommand = this.#options.role === 'command'
     try {
       await this.#groupCommit.commitAll()
-      // If an earlier attempt to overwrite a removed row failed, `hasRemoved` is true, and the flush tries
-      // again.
+      // If an earlier attempt to overwrite a removed row failed, `hasRemoved` is true, and the flush tries again.
       const mayLeave = isCommand && !this.#tree.memtable.hasRemoved
       await this.#background.flushIfLarger(mayLeave ? LEFT_AT_MOST : ANYTHING)
       const compact = () => this.#background.compactNow(CLOSING_COMPACTION)
@@ -204,9 +195,8 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Starts a timer that flushes the log, because a flush overwrites replaced and removed rows. Without the timer, a small log
-   * would be flushed too late, because the size of the log decides about all other flushes. After a failure, the timer starts
-   * again.
+   * Starts a timer that flushes even a small log, because a flush overwrites replaced and removed rows. After a
+   * failure, the timer starts again.
    */
   #eraseLater(): void {
     if (this.#closing !== undefined || !this.#tree.owesErasure) return
@@ -258,8 +248,8 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
 }
 
 /**
- * Creates a vault. The vault exists once `fill` has resolved and the header is written. Requires: the caller has the lock.
- * @throws CofferError `conflict`, `vault_damaged`, `vault_exposed`, `storage_failed`
+ * Creates a vault. The vault exists once `fill` has resolved and the header is written. Requires: the caller has the
+ * lock. @throws CofferError `conflict`, `vault_damaged`, `vault_exposed`, `storage_failed`
  */
 export async function createFileEngine(
   options: FileEngineOptions,
@@ -279,7 +269,7 @@ export async function createFileEngine(
   }
 }
 
-/** Opens a vault and repairs the traces of a crash. Requires: the caller has the lock, and has verified `header`. */
+/** Requires: the caller has the lock, and has verified `header`. */
 export async function openFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   checkExposure(options.files, options.directory)
   const tree = openLsmTree(options)

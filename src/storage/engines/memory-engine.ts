@@ -13,16 +13,16 @@ import { TaskQueue } from './task-queue.js'
 const MAX_LAYERS = 8
 
 /**
- * The number of log entries that are sealed together. Sealing log entries one by one would be slow, because each addition to a
+ * Log entries are sealed when this many are pending. Sealing each entry alone would be slow, because each addition to a
  * chain seals the head of the chain again.
  */
 const SEALED_AT_ONCE = 32
 
-/** A snapshot of the rows. Several engines may share the rows, because no engine changes them. */
+/** Several engines may share these rows, because no engine changes them. */
 export interface MemoryState {
   readonly layers: readonly Memtable[]
   readonly counters: Counters
-  /** The rows with which forks begin. The first fork sets these rows. */
+  /** The first fork sets these rows, with which all forks begin. */
   forked?: Memtable
 }
 
@@ -34,7 +34,6 @@ export class MemoryEngine implements Engine {
   #layers: readonly Memtable[]
   #counters: Counters
   #sealer: LogSealer | undefined
-  /** Log entries of committed units that are not in a row yet. */
   #pending: readonly LogEntry[] = []
 
   constructor(clock: Clock, layers: readonly Memtable[] = [], counters = createCounters()) {
@@ -66,7 +65,6 @@ export class MemoryEngine implements Engine {
     return this.#tasks.run(() => this.#write(work, SEALED_AT_ONCE))
   }
 
-  /** `most`: if there are this many pending log entries, they are sealed. */
   async #write<T>(work: (writer: EngineWriter) => Awaitable<T>, most: number): Promise<T> {
     const transaction = new Transaction(this.#view, this.#counters, this.#now)
     try {
@@ -120,8 +118,8 @@ export class MemoryEngine implements Engine {
   }
 
   /**
-   * Restores a state. `seq` and `rev` never go back, and {@link changeCounter} changes. The function calls `also`
-   * before the next unit of work runs.
+   * `seq` and `rev` never go back, and {@link changeCounter} changes for all kinds. Calls `also` before the next unit
+   * of work runs.
    */
   restore({ layers, counters }: MemoryState, also?: () => void): Promise<void> {
     return this.#tasks.run(() => {
@@ -135,14 +133,15 @@ export class MemoryEngine implements Engine {
   }
 
   /**
-   * Creates an engine from `state`. For each kind, `keeps` returns whether the new engine gets the rows of the kind.
+   * The new engine gets the rows of those kinds for which `keeps` returns true. Only the first fork of a state calls
+   * `keeps`.
    */
   fork(state: MemoryState, clock: Clock, keeps: (kind: number) => boolean): MemoryEngine {
     state.forked ??= merge(state.layers, keeps)
     return new MemoryEngine(clock, [state.forked], state.counters)
   }
 
-  /** All live rows. Requires: no unit of work runs until the rows were read. */
+  /** Requires: no unit of work runs until the rows were read. */
   rows(): Iterable<Row> {
     return merge(this.#layers, () => true).each()
   }

@@ -2,7 +2,6 @@
 import { CofferError } from '../../errors.js'
 import type { Awaitable } from '../engine.js'
 
-/** A unit of work, or other work that runs between units. */
 interface Task {
   run(): Awaitable<void>
   refuse(error: unknown): void
@@ -11,7 +10,7 @@ interface Task {
 interface Rounds {
   isAwaited(): boolean
   end(): Promise<void>
-  /** The queue calls this function instead of `end` if no unit of work waits for the end of the round. */
+  /** Called instead of `end` if no unit of work waits for the end of the round. */
   pass(): void
 }
 
@@ -22,8 +21,7 @@ export class TaskQueue {
   readonly #rounds: Rounds | undefined
   readonly #tasks: Task[] = []
   /**
-   * The time on the wall clock when this slice began. The wall clock is used, because a command would need 1 ms to load
-   * `performance`.
+   * The wall clock when this slice began. The wall clock is used, because loading `performance` takes 1 ms.
    */
   #beganMs = 0
   #running: Promise<void> | undefined
@@ -48,7 +46,6 @@ export class TaskQueue {
     })
   }
 
-  /** Refuses further tasks. Resolves when all earlier tasks have ended. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#running

@@ -10,8 +10,8 @@ const NOTICE_STARTS = {
 export type Attempt = keyof typeof NOTICE_STARTS
 
 /**
- * Does work whose result no answer depends on. If the work fails, `notice` receives a text. Returns whether the work
- * was done.
+ * Does work on which no answer depends. If the work fails, calls `notice` and does not throw. Returns whether the work
+ * succeeded.
  */
 export async function attempt(notice: (text: string) => void, what: Attempt, work: () => unknown) {
   try {

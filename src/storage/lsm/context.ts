@@ -17,13 +17,10 @@ export interface LsmOptions {
 export interface Size {
   bytes: number
   rows: number
-  /** The number of keys in the rows. Absent: the number of keys is not limited. */
   keys?: number
 }
 
-/**
- * The maximum number of blocks in the cache. A block has up to 8 KiB. A command opens fewer blocks than this maximum.
- */
+/** A block has up to 8 KiB, so the cache of blocks has up to 32 MiB. */
 const MAX_BLOCKS = 4096
 const MAX_RECORDS = 32_768
 
@@ -31,11 +28,11 @@ export interface LsmContext extends LsmOptions {
   readonly open: OpenFiles
   readonly blocks: BoundedMap<number, Buffer>
   /**
-   * A cache of small sealed records. This cache is separate from the cache of blocks, so that reads of many records do not evict
-   * blocks of indexes.
+   * A cache of small sealed records. This cache is separate from the cache of blocks, so that reads of many records do
+   * not evict blocks of indexes.
    */
   readonly records: BoundedMap<number, Buffer>
-  /** The number that the next opened table gets. Keys in the caches contain the numbers of tables. */
+  /** The number of the next opened table. The keys of the caches contain these numbers. */
   tables: number
 }
 
@@ -48,15 +45,11 @@ export function createContext(options: LsmOptions): LsmContext {
 }
 
 /**
- * The limit of open files. The limit is small, so that a vault with many tables works with a low limit of descriptors (`ulimit
- * -n`).
+ * At most this many tables are open, so that a vault with many tables works with a low limit of descriptors
+ * (`ulimit -n`).
  */
 const MAX_OPEN = 40
 
-/**
- * The open descriptors of tables, by path. If too many descriptors are open, the least recently used descriptor is
- * closed.
- */
 class OpenFiles {
   readonly #files: Files
   readonly #open = new Map<string, number>()

@@ -1,6 +1,6 @@
 /**
- * Shows whether a time has passed since `start`. The deadline uses a timer, because the wall clock may jump, and a
- * command would need 1 ms to load `performance`.
+ * `isOver` becomes true `afterMs` after `start`. The class uses a timer, because the wall clock may jump, and loading
+ * `performance` takes 1 ms.
  */
 export class Deadline {
   isOver = false
@@ -16,7 +16,6 @@ export class Deadline {
     this.#timer = setTimeout(() => {
       this.isOver = true
     }, this.#afterMs)
-    // The timer does not keep the process running until the deadline.
     this.#timer.unref()
   }
 

@@ -9,8 +9,8 @@
  *                                ▼
  *                              durable: readers see it, and waiting transactions are acknowledged
  *
- * A transaction that only reads is acknowledged immediately, if its log entries can wait. Until the log entries of such a
- * transaction are durable, they are pending: readers of the log see them, and a crash would lose them.
+ * A transaction that only reads is acknowledged immediately, if its log entries can wait. Until these log entries are
+ * durable, they are pending: readers of the log see them, and a crash would lose them.
  *
  * The table shows which fields contain the changes and log entries of a transaction, in each state of the transaction.
  *
@@ -18,13 +18,13 @@
  *   in the group        group.changes, #newChanges   group.entries; also group.pending    only if its entries can wait
  *                                                    after its acknowledgement
  *   in the log          #newChanges                  #unsyncedEntries                     yes
- *   durable             none: the tree shows them    none: the tree shows them            yes
+ *   durable             none: they are in the tree   none: they are in the tree           yes
  *   failed              none: they are lost          acknowledged entries move to         otherwise it receives the
  *                                                    entries and pending of the group     error
  *
- * `group.waiting` contains the transactions of the group that are not acknowledged. After a failed write, `failure` is set until
- * the next frame or sync. While `failure` is set, every transaction of a group waits. `#patience` runs while acknowledged entries
- * are pending.
+ * `group.waiting` contains the transactions of the group that are not acknowledged. After a failed write, `failure` is
+ * set until the next frame or sync succeeds. While `failure` is set, every transaction of a group waits. `#patience`
+ * runs while acknowledged entries are pending.
  */
 import { type LogEntry, type LogSealer, logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import { type Change, isRemoval } from '../rows/frame.js'
@@ -48,7 +48,7 @@ class Group {
   /** The entries of transactions that were acknowledged before the commit. `entries` contains these entries too. */
   readonly pending: LogEntry[] = []
   readonly waiting: Waiter[] = []
-  /** Whether the group needs a frame to store the time, even without changes. */
+  /** True if the group needs a frame to store the time, even without changes. */
   storesTime = false
   needsSync = false
 }
@@ -56,7 +56,7 @@ class Group {
 export class GroupCommit {
   counters: Counters
   sealer: LogSealer | undefined
-  /** Why the last group could not be stored. The next group includes the entries of the failed group. */
+  /** Why the last group could not be stored. The next group includes the acknowledged entries of the failed group. */
   failure: unknown
   readonly #tree: LsmTree
   readonly #now: () => number
@@ -83,7 +83,6 @@ export class GroupCommit {
     return this.#tree.isUnsynced || this.#group.entries.length > 0
   }
 
-  /** Entries of acknowledged transactions that are not durable yet. */
   get pendingEntries(): readonly LogEntry[] {
     this.#forgetSynced()
     const { pending } = this.#group
@@ -101,7 +100,7 @@ export class GroupCommit {
 
   /** @throws CofferError `unavailable` if an entry was pending for longer than {@link MAX_PENDING_MS} */
   refuseUnstored(): void {
-    // After a failed write, the next unit of work retries the write and reports the reason of a failure.
+    // After a failed write, the next unit of work retries the write and reports the reason if the write fails again.
     if (this.failure !== undefined || !this.#hasPending) return
     if (this.#patience.isOver) throw logUnavailable('The disk does not sync them. Check the disk.')
   }
@@ -111,7 +110,6 @@ export class GroupCommit {
     for (const entry of entries) to.push(entry)
   }
 
-  /** The view of a writer, which includes unsynced changes. */
   view(): View {
     const { memtables, changeCounters, sstables } = this.#tree.view()
     const all = [this.#newChanges, ...memtables]
@@ -151,14 +149,12 @@ export class GroupCommit {
     for (const change of changes) group.changes.push(change)
   }
 
-  /** Commits and syncs everything that was enqueued. @throws the error of the commit or sync */
   async commitAll(): Promise<void> {
     this.#group.needsSync = true
     const failure = await this.commit()
     if (failure !== undefined) throw failure
   }
 
-  /** Ends a sync. `publish`: the result of {@link LsmTree.syncBeside}. */
   endSync(publish: () => void): void {
     try {
       publish()
@@ -168,14 +164,14 @@ export class GroupCommit {
     }
     if (this.#hasPending) this.#patience.start()
     else this.#patience.stop()
-    // The tree shows all changes except the changes of the group. Under steady writes the group is never empty, so the
-    // changes of the log must be forgotten here, or they would stay in memory twice.
+    // The tree now has all changes except the changes of the group. Under steady writes the group is never empty, so
+    // the synced changes must be forgotten here, or they would stay in memory twice.
     this.#newChanges = new Memtable(this.#group.changes)
   }
 
   /**
    * Writes the group as one frame and acknowledges its transactions. If the write fails, the transactions receive the
-   * error, and the function returns the error.
+   * error, and this function also returns the error.
    */
   async commit(): Promise<unknown> {
     const group = this.#group

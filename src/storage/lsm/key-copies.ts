@@ -1,8 +1,8 @@
 /**
- * The second copy of the rows that hold the keys of tenants. The second copy is a sorted table that has only the rows
- * with the keys of tenants. `state` lists the copy apart from the other tables, and reads and compactions do not use
- * the copy. A flush that changes a row with keys writes a new copy, and `state` adopts the copy together with the
- * flushed rows. The loss of a single table therefore never loses a tenant's keys.
+ * The second copy of the rows that hold the keys of tenants, so that the loss of a single table never loses a tenant's
+ * keys. The copy is a sorted table with only these rows. `state` lists the copy apart from the other tables, and reads
+ * and compactions do not use the copy. A flush that changes one of these rows writes a new copy, and `state` adopts the
+ * new copy together with the flushed rows.
  */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
@@ -16,19 +16,18 @@ import { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTable } from './sstable/reader.js'
 import { finish, writeRows } from './sstable/write-tables.js'
 
-/** Null: the vault has no rows that hold keys. Undefined: an older version wrote the vault, and there is no copy yet. */
+/**
+ * Null: the vault has no rows with tenant keys. Undefined: an older version wrote the vault, and there is no copy yet.
+ */
 export type KeyCopies = SSTable | null | undefined
 
-/** All rows that hold keys belong to this tenant. */
 const VAULT = 0
 
-/** Writes and syncs a table with these rows. Returns null if there are no rows. */
 export function writeKeyCopies(context: LsmContext, rows: readonly Row[]): SSTable | null {
   const sorted = [...rows].sort((left, right) => left.seq - right.seq)
   return finish(writeRows(context, sorted))[0]?.sstable ?? null
 }
 
-/** Returns the rows of the next copy: the rows of the present copy, changed as the flushed memtable says. */
 export function nextKeyRows(copies: KeyCopies, flushed: Memtable, tables: readonly LiveSSTable[]): Row[] {
   const changed = [...flushed.each()].filter(({ kind }) => kind === KEY_ROWS).map(plainRow)
   const isKept = ({ tenant, id }: Row) => !flushed.hides(tenant, toText(id))
@@ -36,8 +35,8 @@ export function nextKeyRows(copies: KeyCopies, flushed: Memtable, tables: readon
 }
 
 /**
- * Reads the present copy, so that damage in other tables does not get into the next copy. If no copy is readable, the
- * function reads the other tables.
+ * Reads the present copy, so that damage in other tables does not get into the next copy. If no copy is readable, reads
+ * the other tables.
  */
 function readPresent(copies: KeyCopies, tables: readonly LiveSSTable[]): Row[] {
   if (copies === null) return []
@@ -62,7 +61,6 @@ export function readKeyCopies(copies: SSTable): Row[] {
   return findIn(new LiveSSTable(copies))
 }
 
-/** @throws CofferError `vault_damaged` */
 export function findKeyRows(tables: readonly LiveSSTable[]): Row[] {
   return tables.flatMap((live) => (live.sstable.footer.tenants.has(VAULT) ? findIn(live) : []))
 }

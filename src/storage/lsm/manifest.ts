@@ -1,6 +1,6 @@
 /**
- * The manifest: the file `state` names the tables and logs of the vault. Each change of the tables or logs writes a new
- * `state`. When the vault is opened, files that `state` does not name are removed.
+ * The manifest lists the tables and logs of the vault. It is stored in the file `state`, and each change of the tables
+ * or logs writes a new `state`. When the vault is opened, files that `state` does not list are removed.
  */
 import { LowSync } from 'lowdb'
 import { CofferError, damaged } from '../../errors.js'
@@ -36,7 +36,7 @@ export interface Contents {
   counters: Counters
   /** Oldest first. */
   wals: readonly WalRef[]
-  /** The tables, in ascending order of their lowest `seq`. */
+  /** Ascending by the lowest `seq`. */
   sstables: readonly LiveSSTable[]
   keyCopies: KeyCopies
 }
@@ -80,8 +80,8 @@ function openDocument(
 }
 
 /**
- * Writes `state`, or the next state. Before the rename, the function calls `isRenaming`. If the rename fails, the disk
- * may have the old state or the new state. @throws CofferError `storage_failed`
+ * Writes `state`, or the next state. Calls `isRenaming` before the rename. If the rename fails, it is unknown whether
+ * the disk has the old state or the new state. @throws CofferError `storage_failed`
  */
 export function writeContents(
   context: LsmOptions,
@@ -98,7 +98,6 @@ export function writeContents(
   openDocument(context, name, { headers, counters, journals, segments, key_copies }, isRenaming).write()
 }
 
-/** @throws CofferError `vault_damaged` if the state is missing, too large or does not open */
 export function readContents(context: LsmContext): Contents {
   const document = openDocument(context, STATE_FILE, null)
   document.read()
@@ -110,7 +109,6 @@ export function readContents(context: LsmContext): Contents {
   return { headers, counters, wals: journals, sstables, keyCopies }
 }
 
-/** @throws CofferError `vault_damaged` if the directory of the tables is missing */
 export function requireSegments({ files, directory }: Pick<LsmOptions, 'files' | 'directory'>): void {
   const path = `${directory}/segments`
   if (files.stat(path)?.kind !== 'directory')
@@ -131,7 +129,6 @@ export function sortSSTables(sstables: readonly LiveSSTable[]): LiveSSTable[] {
   return [...sstables].sort((left, right) => left.sstable.meta.from - right.sstable.meta.from)
 }
 
-/** A keyed digest of the header: 32 bytes in base64. */
 export function digestHeader({ keys, header }: Pick<LsmOptions, 'keys' | 'header'>): string {
   return toBase64(keys.chain(Buffer.from(headerText(header)), 32))
 }
@@ -143,10 +140,10 @@ export class Manifest {
   contents: Contents
   #broken: CofferError | undefined
   /**
-   * The number of {@link keepFiles} calls that are not released yet. `#deferred`: the removals that wait until all
-   * {@link keepFiles} calls are released.
+   * The number of {@link keepFiles} calls that are not released yet.
    */
   #readers = 0
+  /** The removals and erasures that wait until all {@link keepFiles} calls are released. */
   #deferred: (() => void)[] = []
 
   constructor(context: LsmContext, contents: Contents) {
@@ -159,8 +156,8 @@ export class Manifest {
   }
 
   /**
-   * Adds flushed tables, marks the rows that the memtable replaced or removed as dead, and drops older logs. Returns the tables
-   * without live rows.
+   * Adds flushed tables and drops older logs. The rows that the memtable replaced or removed become dead. Returns the
+   * tables without live rows.
    */
   addFlushed(memtable: Memtable, written: readonly LiveSSTable[], counters: Counters, wal: WalRef) {
     const { wals, sstables } = this.contents
@@ -176,7 +173,7 @@ export class Manifest {
   }
 
   /**
-   * Writes a new copy of the rows that hold keys, if the flushed memtable changed one of these rows. First, the old
+   * Writes a new copy of the rows with tenant keys, if the flushed memtable changed one of these rows. First, the old
    * versions in the present copy are overwritten. The overwriting is safe, because the log has the new versions until
    * `state` changes. If the rows cannot be read because of damage, the present copy stays, because it may be the last
    * copy of these rows.
@@ -192,14 +189,14 @@ export class Manifest {
     return rows === undefined ? present : writeKeyCopies(this.context, rows)
   }
 
-  /** Commits a change of `state` together with a copy of keys, and then removes the file of the unused copy. */
+  /** Commits a change of `state` together with a copy of keys, and then removes the copy that is not used any more. */
   #commitCopies(changed: Partial<Contents>, keyCopies: KeyCopies): void {
     const { keyCopies: before } = this.contents
     try {
       this.commit({ ...changed, keyCopies })
     } catch (error) {
-      // The copy is removed only if the manifest is sound. After a failed write of `state`, the `state` on disk may name the file
-      // of the copy.
+      // The copy is removed only if the manifest is sound. After a failed write of `state`, the `state` on disk may
+      // name the file of the copy.
       if (keyCopies && keyCopies !== before && this.isSound) this.#discard(keyCopies)
       throw error
     }
@@ -264,7 +261,9 @@ export class Manifest {
     return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
 
-  /** Finds the tables with a damaged end, so that a compaction writes them again. @throws CofferError `vault_damaged` */
+  /**
+   * Finds the tables with a damaged end, so that a compaction writes them again. @throws CofferError `vault_damaged`
+   */
   checkEnds(): void {
     for (const { sstable } of this.sstables) sstable.checkEnd()
   }
@@ -278,9 +277,8 @@ export class Manifest {
   }
 
   /**
-   * Replaces the tables that a compaction has read by the new table. If one of the tables that the compaction has read
-   * no longer exists, the new table is discarded. `removed`: rows that were removed, perhaps after the compaction had
-   * copied them.
+   * Puts the new table of a compaction in the place of its inputs. If an input no longer exists, the new table is
+   * discarded. `removed`: rows that were removed, perhaps after the compaction had copied them.
    */
   finishCompaction(
     inputs: readonly LiveSSTable[],
@@ -315,9 +313,9 @@ export class Manifest {
   }
 
   /**
-   * Writes a new `state`. @throws CofferError `storage_failed`. If the old `state` is certainly still there, for example because
-   * the disk is full, nothing has changed, and the caller may retry. If it is not certain that the old `state` is still there,
-   * the manifest is broken.
+   * Writes a new `state`. If the write fails before the rename, for example because the disk is full, nothing has
+   * changed, and the caller may retry. If the rename fails, the manifest is broken. @throws CofferError
+   * `storage_failed`
    */
   commit(changed: Partial<Contents>): void {
     const contents = { ...this.contents, ...changed }
@@ -327,7 +325,7 @@ export class Manifest {
         isCertain = false
       })
     } catch (error) {
-      // Only the next opening of the vault shows whether the disk has the old state or the new state.
+      // It is unknown whether the disk has the old state or the new state.
       if (!isCertain) this.break(error)
       throw error
     }
@@ -339,7 +337,6 @@ export class Manifest {
     this.contents.keyCopies?.close()
   }
 
-  /** Refuses further writes, because the contents of the disk are unknown. */
   break(cause: unknown): void {
     this.#broken = new CofferError(
       'storage_failed',
@@ -352,7 +349,6 @@ export class Manifest {
     return this.#broken === undefined
   }
 
-  /** @throws CofferError `storage_failed` after {@link break} */
   refuseIfBroken(): void {
     if (this.#broken !== undefined) throw this.#broken
   }

@@ -4,7 +4,6 @@ import { LOG_ROWS, type Row, type RowId, type SeekQuery, type Where } from '../e
 import { type Change, DROP, INSERT, isRemoval, REMOVE } from '../rows/frame.js'
 import { isWithin } from '../time.js'
 
-/** A version of a row. A version is live until a later change replaces or removes the row. */
 interface Item {
   row: Row
   isLive: boolean
@@ -13,16 +12,15 @@ interface Item {
 /** The newest version of a row. Without `item`, the row was removed (a tombstone). */
 interface Entry {
   item: Item | undefined
-  /** Whether an older memtable or table may have a version of the row. */
+  /** True if an older memtable or table may have a version of the row. */
   isShadowing: boolean
 }
 
-/** An index is rebuilt when it has more stale items than this, and more stale items than live items. */
+/** An index is rebuilt when it has more stale items than this and at least half of its items are stale. */
 const STALE_LIMIT = 1024
 const KEY_BYTES = 8
 const NOBODY: ReadonlySet<number> = new Set()
 
-/** Items by key, ascending by `seq`. */
 class KeyIndex {
   /** Most keys have a single item, which is stored without an array. */
   readonly #byKey = new Map<string, Item | Item[]>()
@@ -46,7 +44,6 @@ class KeyIndex {
     return Array.isArray(found) ? found : [found]
   }
 
-  /** Counts an item that became stale. Returns true if the index should be rebuilt. */
   markStale(): boolean {
     return ++this.#stale > STALE_LIMIT && this.#stale * 2 >= this.#items
   }
@@ -69,17 +66,17 @@ function firstFrom(items: readonly Item[], seq: number): number {
 
 export class Memtable {
   /**
-   * The ids of rows whose versions in older memtables and tables are dead, in the order of the changes. Ids are never taken out
-   * of this list.
+   * The ids of rows whose versions in older memtables and tables are dead, in the order of the changes. Ids are never
+   * removed from this list.
    */
   readonly shadowed: RowId[] = []
   /** Dropped tenants. All rows of these tenants in older memtables and tables are dead. */
   dropped: ReadonlySet<number> = NOBODY
-  /** Whether rows in older memtables or tables must be overwritten soon. */
+  /** True if rows in older memtables or tables must be overwritten soon. */
   isErasing = false
   /**
-   * Whether a removal has taken a row out of this memtable. After this removal, the log still contains the removed
-   * row, which must be overwritten immediately.
+   * True if a row was removed from this memtable. The log still contains the removed row, which must be overwritten
+   * immediately.
    */
   hasRemoved = false
   /** The number of keys in rows that were put. In a large memtable, the keys take most of the memory. */
@@ -126,8 +123,8 @@ export class Memtable {
   }
 
   /**
-   * Records that older versions of the row are dead. Returns false if no older version can exist: the row is new, or
-   * its tenant was dropped.
+   * Adds the row to {@link shadowed}. Returns false if no older version can exist, because the row is new or its tenant
+   * was dropped.
    */
   #shadow(row: Row, kind: Change['kind']): boolean {
     if (kind === INSERT || this.dropped.has(row.tenant)) return false
@@ -170,7 +167,7 @@ export class Memtable {
     return this.#entries.size
   }
 
-  /** Live rows, ascending by `seq`. */
+  /** Ascending by `seq`. */
   live(): Row[] {
     return [...this.each()].sort((left, right) => left.seq - right.seq)
   }
@@ -190,8 +187,7 @@ export class Memtable {
   }
 
   /**
-   * Yields live matches. The newest match comes first, but with `above`, the oldest match comes first. Every match has
-   * the key `all`.
+   * With `above`, the oldest match comes first, otherwise the newest match. Requires: every match has the key `all`.
    */
   *search({ kind, tenant, all, where, below, above }: Omit<SeekQuery, 'size'>): Generator<Row> {
     if (!this.#kinds.has(kind)) return
@@ -209,7 +205,10 @@ export class Memtable {
     }
   }
 
-  /** Returns items that include all matches, ascending by `seq`. Returns undefined if the condition does not narrow the search. */
+  /**
+   * Returns items that include all matches, ascending by `seq`. Returns undefined if the condition does not narrow the
+   * search.
+   */
   #candidates(index: KeyIndex, where: Where | undefined): readonly Item[] | undefined {
     if (where === undefined || 'not' in where || 'range' in where) return undefined
     if ('key' in where) return index.get(where.key)

@@ -58,7 +58,6 @@ export class Reader implements EngineReader {
   protected readonly below: View
   readonly #times: Times
 
-  /** `times`: the times of the vault after the newest change. */
   constructor(below: View, times: Times, now: number) {
     this.below = below
     this.#times = times
@@ -154,7 +153,6 @@ export class Reader implements EngineReader {
     return found
   }
 
-  /** Undefined if the view has uncommitted changes of the kind. */
   changeCounter(kind: number): number | undefined {
     const { memtables, uncommitted, changeCounters } = this.view
     for (let depth = 0; depth < uncommitted; depth++) if (memtables[depth]!.changes(kind)) return undefined
@@ -189,8 +187,9 @@ interface Match {
 
 interface Matches {
   count: number
-  /** No match has a higher `seq` than this number. */
+  /** No match has a higher `seq`. */
   most: number
+  /** A higher index gives a match with a higher `seq`. */
   match(index: number): Match
 }
 
@@ -215,7 +214,9 @@ function* descend(matches: Matches, first: number): Generator<Match> {
   for (let index = matches.count - skipped - 1; index >= 0; index--) yield matches.match(index)
 }
 
-/** Skips the `skip` newest matches. Returns the `seq` of the next match, by a binary search over the values of `seq`. */
+/**
+ * Skips the `skip` newest matches. Returns the `seq` of the next match, by a binary search over the values of `seq`.
+ */
 function seqAfter(found: readonly Matches[], skip: number): number {
   let low = 0
   let high = Math.max(...found.map(({ most }) => most)) + 1
@@ -232,17 +233,20 @@ function countFrom({ count, match }: Matches, seq: number): number {
   return count - lowerBound(count, (index) => match(index).seq >= seq)
 }
 
-/** The rank of a row is this number minus `seq`. Therefore older rows have higher ranks. */
+/** To read the oldest row first, the rank of a row is this number minus `seq`. */
 const OLDEST_FIRST = Number.MAX_SAFE_INTEGER
 
 interface Cursor {
-  /** No remaining match of this cursor has a higher rank. A table is therefore not read before its matches are needed. */
+  /**
+   * No remaining match of this cursor has a higher rank than this number. Because of this bound, a table is not read
+   * before its matches are needed.
+   */
   most: number
   next?: Match | undefined
   matches: Iterator<Match>
 }
 
-/** Reads the matches, the highest rank first. Ranks are integers, and each `seq` has a different rank. */
+/** Reads the matches, the highest rank first. Requires: ranks are integers, and each `seq` has a different rank. */
 function readInOrder(
   cursors: Cursor[],
   size: number,

@@ -1,4 +1,7 @@
-/** Creates or opens an LSM tree. When a tree is opened, the traces of a crash are repaired and unknown files are removed. */
+/**
+ * Creates or opens an LSM tree. When a tree is opened, the traces of a crash are repaired and unknown files are
+ * removed.
+ */
 import { damaged } from '../../errors.js'
 import { toBase64, toHex } from '../bytes.js'
 import { readWhole, removeQuietly } from '../files.js'
@@ -22,7 +25,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { LsmTree } from './tree.js'
 import { createWal, NO_TAG, openWal, readWal, WAL_LIMIT, type Wal, type WalContents, walPath } from './wal.js'
 
-/** The names of copies of damaged logs begin with this prefix. */
+/** The prefix of the names of copies of damaged logs. */
 export const ASIDE = 'aside-'
 
 /** Writes an empty log, and the `state` of a vault that has these tables. `name`: the file of the state. */
@@ -40,7 +43,6 @@ export function createState(
   keyCopies?.close()
 }
 
-/** @throws CofferError `vault_damaged`, `storage_failed` */
 export function openLsmTree(options: LsmOptions): LsmTree {
   const context = createContext(options)
   const contents = readOrAdopt(context)
@@ -81,7 +83,7 @@ function checkPresence({ files, directory }: LsmOptions, { sstables }: Contents)
     if (!present.has(sstable.meta.id)) throw damaged(`${sstable.path} is missing`)
 }
 
-/** Opens the logs that `state` names. Only the last log may end with an incomplete frame. */
+/** Opens the logs that `state` lists. Only the last log may end with an incomplete frame. */
 function openWals(options: LsmOptions, { wals }: Contents) {
   const frames: Frame[] = []
   for (const [index, ref] of wals.entries()) {
@@ -101,8 +103,8 @@ function openWals(options: LsmOptions, { wals }: Contents) {
 }
 
 /**
- * Copies the log and then cuts off its unreadable end. The copy is necessary, because the head of the log is not
- * synced: the head cannot prove that the cut bytes contain no acknowledged change.
+ * Copies the log and then cuts off its unreadable end. The copy is needed, because the cut bytes may contain an
+ * acknowledged change that the unsynced head of the log does not cover.
  */
 function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalContents): void {
   const isCovered = acknowledged?.end === wal.position.end
@@ -120,7 +122,6 @@ function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalCo
   if (torn > 0 || !isCovered) wal.acknowledge()
 }
 
-/** Copies the log file. Returns the path of the copy, which is never removed automatically. */
 function setAside(options: LsmOptions, { id }: Wal): string {
   const { files, directory, random } = options
   const bytes = readWhole(files, walPath(options, id), WAL_LIMIT)
@@ -129,7 +130,6 @@ function setAside(options: LsmOptions, { id }: Wal): string {
   return `${directory}/${name}`
 }
 
-/** @throws CofferError `vault_damaged` if the frame does not follow the last frame */
 function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame): void {
   if (rev !== counters.rev) throw damaged("The write-ahead log does not begin where the vault's state ends")
   counters.rev += changes.length

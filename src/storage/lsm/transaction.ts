@@ -1,4 +1,3 @@
-/** One unit of work: its view and its changes. The engine commits or drops the changes. */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import type { Draft, EngineWriter, LogEntry, LogSealer, Row, RowId } from '../engine.js'
@@ -10,19 +9,17 @@ import { Memtable } from './memtable.js'
 import { Reader, type View } from './query.js'
 
 export class Transaction extends Reader implements EngineWriter {
-  /** Whether the time is committed even if the unit changes nothing. */
   storesTime = false
   readonly changes: frame.Change[] = []
   readonly entries: LogEntry[] = []
   readonly #counters: Counters
   /**
-   * The changes as a memtable. This memtable is created only if the unit of work reads after a change, because most units write
-   * only at their end.
+   * The changes as a memtable. The memtable is created only when the unit of work reads after a change, because most
+   * units write only at their end.
    */
   own: Memtable | undefined
   #view: View | undefined
   #seq: number
-  /** The times to store if a person has confirmed the clock. */
   #confirmed: Times | undefined
   #isOver = false
 
@@ -85,7 +82,7 @@ export class Transaction extends Reader implements EngineWriter {
     this.entries.push(entry)
   }
 
-  /** Puts rows that contain the log entries. This call is permitted after {@link end}. */
+  /** Puts rows that contain the log entries. May be called after {@link end}. */
   async seal(sealer: LogSealer, entries: readonly LogEntry[]): Promise<void> {
     this.#isOver = false
     await sealer.seal(this, entries)
@@ -102,8 +99,8 @@ export class Transaction extends Reader implements EngineWriter {
   }
 
   /**
-   * Moves `counters` past all the numbers that this transaction has assigned. Requires: the counters are unchanged since the
-   * transaction began.
+   * Moves `counters` past all numbers that this transaction has assigned. Requires: the counters have not changed since
+   * the transaction began.
    */
   advance(counters: Counters): void {
     counters.rev += this.changes.length
@@ -119,7 +116,7 @@ export class Transaction extends Reader implements EngineWriter {
     this.own?.apply(change)
   }
 
-  /** Whether a memtable has a row with this id. Requires: the caller has searched the tables. */
+  /** Returns whether a memtable has a row with this id. Requires: the caller has searched the tables. */
   #isKnown(text: string, tenant: number): boolean {
     for (const memtable of this.view.memtables) {
       const entry = memtable.entry(text)

@@ -1,4 +1,7 @@
-/** The LSM tree: each change is appended to the log and kept in the memtable. A flush writes the memtable as sorted tables. */
+/**
+ * The LSM tree: each change is appended to the log and applied to the memtable. A flush writes the memtable as sorted
+ * tables.
+ */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import { type EngineStatus, KEY_ROWS, type RowId } from '../engine.js'
@@ -25,17 +28,15 @@ export class LsmTree {
   readonly context: LsmContext
   /** The synced rows of the current log. */
   memtable = new Memtable()
-  /** Changes that were written to the log and are not synced yet. */
+  /** Changes that are in the log and not synced yet. */
   pending: Change[] = []
   /**
-   * Whether the log has an unsynced frame. An unsynced frame may have no changes, if the frame only stores the time.
+   * True if the log has an unsynced frame. A frame that only stores the time has no changes.
    */
   isUnsynced = false
   readonly changeCounters = new ChangeCounters()
-  /** The counters after the last written change. */
   counters: Counters
   readonly manifest: Manifest
-  /** The current log. Each flush begins a new log. */
   #wal: Wal
   #frozen: FrozenMemtable | undefined
 
@@ -51,7 +52,6 @@ export class LsmTree {
     return this.#wal.position.end > bytes || count > rows || keyCount > keys
   }
 
-  /** The view of readers: everything that is synced. */
   view(): View {
     const { changeCounters } = this
     const { sstables } = this.manifest
@@ -93,8 +93,8 @@ export class LsmTree {
   }
 
   /**
-   * A failed sync is never retried, because after a failed sync the contents of the disk are unknown. @throws CofferError
-   * `storage_failed`
+   * A failed sync is never retried, because after a failed sync the contents of the disk are unknown. @throws
+   * CofferError `storage_failed`
    */
   sync(): void {
     this.manifest.refuseIfBroken()
@@ -108,7 +108,7 @@ export class LsmTree {
     this.#publish()
   }
 
-  /** Shows the pending changes to readers. Requires: the pending changes are synced. */
+  /** Makes the pending changes visible to readers. Requires: these changes are synced. */
   #publish(): void {
     for (const change of this.pending) {
       this.changeCounters.note(change)
@@ -127,9 +127,9 @@ export class LsmTree {
   }
 
   /**
-   * Syncs without blocking the process. Resolves to a function that shows the synced changes to readers. The returned
-   * function syncs again if something was written after this sync began. Requires: nothing else runs while the returned
-   * function runs.
+   * Syncs without blocking the process. Resolves to a function that makes the synced changes visible to readers. This
+   * function syncs again if something was written after the first sync began. Requires: nothing else runs while the
+   * returned function runs.
    */
   async syncBeside(): Promise<() => void> {
     const wal = this.#wal
@@ -157,7 +157,7 @@ export class LsmTree {
   freeze(): void {
     this.sync()
     const isEmpty = this.#wal.position.frames === 0
-    // After a crash, `state` may also name an older log.
+    // After a crash, `state` may also list an older log.
     if (this.#frozen !== undefined || (isEmpty && this.manifest.contents.wals.length === 1)) return
     this.manifest.refuseIfBroken()
     if (!isEmpty) this.#switchWal((wal) => ({ wals: [...this.manifest.contents.wals, wal] }))
@@ -166,7 +166,6 @@ export class LsmTree {
     this.memtable = new Memtable()
   }
 
-  /** Begins a new log. `describe` returns the change of `state`. */
   #switchWal(describe: (wal: WalRef) => Partial<Contents>): void {
     const wal = createWal(this.context, this.#wal.position.tag)
     try {
@@ -183,8 +182,8 @@ export class LsmTree {
   }
 
   /**
-   * Does one step of a flush. Returns true if no step is left. After a failed step, the flush starts over. @throws CofferError
-   * `storage_failed`
+   * Does one step of a flush. Returns true if no step is left. After a failed step, the flush starts over. @throws
+   * CofferError `storage_failed`
    */
   advanceFlush(): boolean {
     const frozen = this.#frozen
@@ -200,7 +199,6 @@ export class LsmTree {
     return frozen.written !== undefined
   }
 
-  /** Adds the tables of the frozen memtable to `state`, and removes the log of this memtable. */
   finishFlush(): void {
     if (this.#frozen?.written === undefined) return
     const { memtable, written, counters } = this.#frozen
@@ -266,9 +264,9 @@ export class LsmTree {
   }
 
   /**
-   * After this call, `state` accepts only the header with this digest. The function begins a new log and removes the
-   * current log. If the current log stayed, an attacker could restore an older `state` and its older header, and open
-   * the current log with a removed key slot.
+   * After this call, `state` accepts only the header with this digest. Also begins a new log and removes the current
+   * log. If the current log stayed, an attacker could restore an older `state` and its older header, and open the
+   * current log with a removed key slot.
    */
   adoptHeader(digest: string): void {
     this.flush()
@@ -277,7 +275,7 @@ export class LsmTree {
     removeWal(this.context, before.id)
   }
 
-  /** Counts synced rows. Reads tables only if a tenant was dropped. */
+  /** Counts only synced rows. */
   status(): EngineStatus {
     const memtables = this.#memtables()
     const { sstables } = this.manifest

@@ -1,6 +1,6 @@
 /**
- * The write-ahead log. The file `journal-*` contains the frames. The file `head-*` says up to which frame the changes were
- * acknowledged. The files `journal-*` and `head-*` of a log exist before `state` names the log.
+ * The write-ahead log. The file `journal-*` contains the frames. The file `head-*` contains the position up to which
+ * the frames were acknowledged. Both files exist before `state` lists the log.
  */
 import type { Cipher } from '../../crypto/ports.js'
 import { type CofferError, damaged } from '../../errors.js'
@@ -22,7 +22,6 @@ const MIN_FRAME = LENGTH_WORDS + SEAL_BYTES + FRAME_HEAD
 
 export interface WalPosition {
   frames: number
-  /** Offset of the first byte after the last frame. */
   end: number
   /** The tag of the last frame. The next frame is chained to this tag. */
   tag: Uint8Array
@@ -37,7 +36,6 @@ function associateFrame(id: Uint8Array, number: number, previous: Uint8Array): U
   return bytes
 }
 
-/** Encrypts `plain` as the frame that follows `position`. Returns the frame with its length words, and the position after the frame. */
 export function sealFrame(cipher: Cipher, plain: Uint8Array, id: Uint8Array, position: WalPosition) {
   const { frames, end, tag } = position
   const sealed = cipher.seal(plain, associateFrame(id, frames, tag))
@@ -54,7 +52,7 @@ function positionAfter(sealed: Uint8Array, frames: number, end: number): WalPosi
   return { frames: frames + 1, end: end + LENGTH_WORDS + sealed.length, tag }
 }
 
-/** Returns the sealed frame at an offset. Returns undefined if the length words of the frame disagree or reach beyond the end. */
+/** Returns undefined if the length words of the frame disagree, or if the frame reaches beyond the end. */
 function frameAt(bytes: Buffer, at: number): Buffer | undefined {
   if (at + LENGTH_WORDS > bytes.length) return undefined
   const length = bytes.readUInt32LE(at)
@@ -64,7 +62,6 @@ function frameAt(bytes: Buffer, at: number): Buffer | undefined {
   return bytes.subarray(start, start + length)
 }
 
-/** Opens the frame at `position`. Returns undefined if no intact frame is at this position. */
 export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end, tag }: WalPosition) {
   const sealed = frameAt(bytes, end)
   const plain = sealed && cipher.open(sealed, associateFrame(id, frames, tag))
@@ -73,8 +70,8 @@ export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
 
 /**
  * Finds the first intact frame after a broken frame. To open a frame, its number and the tag of the previous frame are
- * necessary. The tag of the previous frame is in the bytes before the frame. The number of the frame is unknown, so the
- * function tries every number that is possible.
+ * necessary. The tag is in the bytes before the frame. The number is unknown, so the function tries every number that
+ * is possible.
  */
 function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
   for (let at = end + 16; at + MIN_FRAME <= bytes.length; at++) {
@@ -91,8 +88,7 @@ function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end 
 }
 
 /**
- * A log is flushed long before its size reaches this limit. A file that is larger than this is refused without being
- * read.
+ * A log is flushed long before its size reaches this limit. A larger file is refused without being read.
  */
 export const WAL_LIMIT = 1024 * 1024 * 1024
 /** The first log of a vault is chained to this tag. */
@@ -101,7 +97,6 @@ export const NO_TAG = new Uint8Array(16)
 const HEAD_PLAIN = 28
 
 export interface WalRef {
-  /** 16 bytes in hexadecimal. */
   id: string
   /** The tag to which the first frame is chained, in base64. */
   previous: string
@@ -129,7 +124,6 @@ export class Wal implements WalRef {
   readonly #head: number
   position: WalPosition
 
-  /** `open`: the descriptors of the journal and the head. */
   constructor(context: LsmOptions, ref: WalRef, open: readonly number[], position: WalPosition) {
     this.id = ref.id
     this.previous = ref.previous
@@ -140,7 +134,7 @@ export class Wal implements WalRef {
     this.position = position
   }
 
-  /** Seals and writes a frame, without a sync. @throws CofferError `storage_failed`; the caller then truncates the log */
+  /** Does not sync. @throws CofferError `storage_failed`, after which the caller must truncate the log */
   append(plain: Uint8Array): void {
     const { bytes, position } = sealFrame(this.#context.keys.wal, plain, this.#id, this.position)
     this.#context.files.write(this.#file, bytes, this.position.end)
@@ -151,7 +145,6 @@ export class Wal implements WalRef {
     this.#context.files.syncData(this.#file)
   }
 
-  /** Syncs without blocking the process. Resolves to whether the sync succeeded. */
   syncBeside(): Promise<boolean> {
     return this.#context.files.syncDataBeside(walPath(this.#context, this.id)).then(
       () => true,
@@ -164,7 +157,7 @@ export class Wal implements WalRef {
     this.position = position
   }
 
-  /** Records in the head, without a sync, that all frames up to now are acknowledged. */
+  /** Writes the current position to the head, without a sync. */
   acknowledge(): void {
     this.#context.files.write(this.#head, sealHead(this.#context, this.#id, this.position), 0)
   }
@@ -184,7 +177,6 @@ function sealHead({ keys }: LsmOptions, id: Uint8Array, { frames, end, tag }: Wa
   return keys.head.seal(plain, id)
 }
 
-/** Creates an empty log, and syncs its files and their names. */
 export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
   const { files, directory, random } = context
   const bytes = random.bytes(16)
@@ -206,18 +198,17 @@ export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
 
 export interface WalContents {
   frames: Frame[]
-  /** The position after the last frame that can be opened, before the first broken frame. */
+  /** The position after the last intact frame before the first broken frame. */
   intact: WalPosition
   acknowledged: WalPosition | undefined
-  /** The number of bytes after the intact frames. */
   torn: number
   /** The damage of the log. A torn tail is not damage, because a crash may leave a torn tail. */
   problem: CofferError | undefined
 }
 
 /**
- * A broken last frame that was not acknowledged is a torn tail, and no damage. @throws CofferError `vault_damaged` if the file is
- * missing
+ * A broken last frame that was not acknowledged is a torn tail, and no damage. @throws CofferError `vault_damaged` if
+ * the file is missing
  */
 export function readWal(context: LsmOptions, ref: WalRef): WalContents {
   const path = walPath(context, ref.id)

@@ -4,7 +4,7 @@ import type { ClientConfig } from 'pg'
 import { usage } from '../../errors.js'
 
 export interface StoreAddress {
-  /** The address without its password, to show and to store. */
+  /** The address without its password. */
   readonly text: string
   readonly hasPassword: boolean
   readonly connection: ClientConfig
@@ -37,7 +37,7 @@ export function parseStoreAddress(text: string): StoreAddress {
 }
 
 function parse(text: string): StoreAddress {
-  // The address of a socket may have no host, but a URL must have a host.
+  // A URL must have a host, so an address without a host gets a placeholder.
   const url = new URL(text.replace(/^([a-z]+:\/\/(?:[^/?#]*@)?)(?=\/)/i, `$1${NO_HOST}`))
   const given = [...url.searchParams]
   const isKnown = given.every(([name, value]) => PARAMETERS[name]?.test(value))
@@ -72,13 +72,12 @@ function parse(text: string): StoreAddress {
   }
 }
 
-/** Whether the database is on the same machine, so that the connection uses no network. */
 function isLocal(host: string): boolean {
   return host.startsWith('/') || host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 function chooseTls(host: string, mode: string): { ssl: ClientConfig['ssl']; warning?: string } {
-  // Without `host`, if the server has an IP address, its certificate would be compared with another name.
+  // Without `host`, the certificate of a server with an IP address would be compared with another name.
   if (mode === 'verify-full') return { ssl: { host } as ClientConfig['ssl'] & object }
   if (isLocal(host) && mode === 'disable') return { ssl: false }
   const warn = (what: string) => `The connection to the store (sslmode=${mode}) ${what}.`

@@ -11,13 +11,12 @@ export const IS_KEY = 'k.tenant = x.tenant and k.kind = x.kind and k.key = x.id'
 const BYTES = ['id', 'keys', 'sealed', 'added', 'gone']
 const HEAD_BYTES = 20
 const LENGTH_BYTES = 4
-/** PostgreSQL's numbers (OIDs) of the types. */
 const BYTEA = 17
 const INT8 = 20
 
 /**
- * Returns SQL that forms rows `x` from the parameters, beginning with the parameter that has the number `first`. Each
- * row has a `number`, from 1.
+ * Returns SQL that forms rows `x` from array parameters. `first`: the number of the first of these parameters. Each row
+ * has a `number`, from 1.
  */
 export function unnest(columns: readonly string[], first: number): string {
   const arrays = columns.map(

@@ -1,20 +1,19 @@
 /**
- * The plans of attempts at a unit of work. A plan says how an attempt runs. If the attempt is discarded, this file decides by the
- * reason whether another attempt follows, and with which plan. Plans are immutable.
+ * The plans of attempts at a unit of work. If an attempt is discarded, this file decides whether the unit runs again,
+ * and with which plan.
  */
 import { CofferError } from '../../errors.js'
 
 export interface Plan {
   /**
-   * - `read`: all rows come from one statement, so they show one moment.
+   * - `read`: all rows come from one statement, and therefore from one moment.
    * - `snapshot`: all statements are one transaction, which sees the store at one moment.
-   * - `change`: each statement sees the newest rows. The commit fails if rows that were read have changed since they
-   *   were read.
+   * - `change`: each statement sees the newest rows. The commit fails if rows have changed after they were read.
    *
    * Cached records are not compared at the commit, because their counter shows whether they have changed.
    */
   readonly mode: 'read' | 'snapshot' | 'change'
-  /** The log entries of this process's earlier reads are stored, so the unit finds these entries. */
+  /** True if the log entries of this process's earlier reads are stored, so that the unit finds these entries. */
   readonly hasSentLogs: boolean
 }
 
@@ -51,13 +50,13 @@ export function nextPlan(plan: Plan, reason: Reason): Plan {
 /** The engine retries a unit for this time, ms. */
 const MAX_MS = 5_000
 /**
- * The limit for the deletion of a tenant, ms. The limit is longer than `MAX_MS`, because every unit of the tenant
- * forces a retry of the deletion.
+ * The engine retries the deletion of a tenant for this time, ms. This time is longer than `MAX_MS`, because every unit
+ * of the tenant forces a retry of the deletion.
  */
 const MAX_DROP_MS = 60_000
 /**
- * How often in a row a unit is retried because its new id is taken. A retry is normal, because another unit can take an id first.
- * A unit that needs more retries than this has a bug.
+ * If the new id of a unit is taken, the unit is retried at most this many times in a row. One retry is normal, because
+ * another unit can take the id first. More retries mean that the unit has a bug.
  */
 const MAX_TAKEN = 5
 

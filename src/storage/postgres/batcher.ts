@@ -1,4 +1,3 @@
-/** Combines requests of several units of work into one statement. */
 import { Collision } from './attempt.js'
 import { isUnavailable } from './pool.js'
 
@@ -8,7 +7,7 @@ interface Waiting<Ask, Answer> {
   reject(error: unknown): void
 }
 
-/** The most statements in progress. Further requests wait, and the next statement sends them together. */
+/** At most this many statements are in progress. Further requests wait, and the next statement sends them together. */
 const AT_ONCE = 2
 const MAX_BATCH = 64
 
@@ -19,8 +18,8 @@ export class Batcher<Ask, Answer> {
   #running = 0
 
   /**
-   * `send` returns one answer for each request. `createFits` begins a batch: it returns a function that says whether the next
-   * request may join the batch.
+   * `send` returns one answer for each request. `createFits` is called for each new batch. The returned function
+   * decides whether the next request may join the batch.
    */
   constructor(
     send: (asks: readonly Ask[]) => Promise<readonly Answer[]>,
@@ -32,8 +31,7 @@ export class Batcher<Ask, Answer> {
 
   ask(ask: Ask): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      // The batcher waits for the end of this turn of the event loop, so that other requests of the turn join the
-      // statement.
+      // Waits for the end of this turn of the event loop, so that other requests of the turn join the statement.
       if (this.#waiting.push({ ask, resolve, reject }) === 1) setImmediate(() => this.#sendWaiting())
     })
   }

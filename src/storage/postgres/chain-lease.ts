@@ -7,12 +7,11 @@ import { Collision } from './attempt.js'
 import type { ConnectionPool } from './pool.js'
 import { NOW_MS } from './read-sql.js'
 
-/** After this time, ms, another server may acquire the chain of a server that has died. */
+/** A lease that is not renewed expires after this time, ms. Then another server may acquire the chain. */
 const LEASE_MS = 60_000
 
 export class ChainLease {
   readonly #pool: ConnectionPool
-  /** A random name of this process. */
   readonly #owner: Uint8Array
   #chain: Promise<number> | undefined
   #leasedAt = 0
@@ -58,7 +57,6 @@ export class ChainLease {
     return rows[0].id
   }
 
-  /** Ends the lease, so that another server can acquire the chain immediately. */
   async release(): Promise<void> {
     const text = 'update coffer_chains set until = 0 where owner = $1'
     await this.#pool.query({ text, values: [this.#owner] })

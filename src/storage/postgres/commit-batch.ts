@@ -1,6 +1,6 @@
 /**
- * Commits several units of work with one statement. If the store refuses some units, because their rows or the state of the store
- * have changed, the other units commit again.
+ * Commits several units of work with one statement. If the store refuses some units, because their rows or the state of
+ * the store have changed, the other units commit again.
  */
 import type { PendingLogs } from './logs.js'
 import { COMMIT, type ConnectionPool } from './pool.js'
@@ -14,15 +14,14 @@ import {
   writeStatements,
 } from './write-sql.js'
 
-/** A batch whose rows and log entries have this size takes no more commits. */
+/** When the rows and log entries of a batch have this size, the batch takes no more commits. */
 const MAX_BYTES = 1024 * 1024
 
 /**
- * Begins a batch. The returned function adds a commit to the batch and returns true. If the commit does not fit, the function
- * returns false. One statement cannot change a row twice, compare a row that it changes, or expect two states.
+ * Begins a batch. The returned function adds a commit to the batch and returns true, or returns false if the commit
+ * does not fit. One statement cannot change a row twice, compare a row that it changes, or expect two states.
  */
 export function createFits(): (next: Commit) => boolean {
-  /** By the name of each row in the batch: whether the batch changes the row. */
   const isChanged = new Map<unknown, boolean>()
   let expected: ExpectedState | undefined
   let bytes = 0

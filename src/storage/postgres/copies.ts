@@ -28,7 +28,7 @@ const CLEAR = ['rows', 'keys', 'waiting', 'chains'].map((table) => ({ text: `del
 const IS_KEY = `k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq and k.key = ${keyAt('r.keys')}`
 /** The table of keys has all keys of a row except the first. */
 const KEYS = eachKey('r.keys', 2)
-/** The `limit` clauses make the planner look up rows one by one, whatever the statistics of the tables are. */
+/** The `limit` clauses make the planner look up rows one by one, independently of the statistics of the tables. */
 const COUNT_WRONG_KEYS =
   `select (select count(*) from coffer_rows r, ${KEYS}` +
   ` where (select 1 from coffer_keys k where ${IS_KEY} limit 1) is null) + (select count(*) from coffer_keys k` +
@@ -64,13 +64,12 @@ async function* eachRow(connection: Connection, where = '', then: readonly State
   }
 }
 
-/** The number of keys that rows have and the table lacks, plus the number of keys in the table that no row has. */
+/** Counts the keys of rows that are missing in the table of keys, and the keys in that table that no row has. */
 export async function countWrongKeys(connection: Connection): Promise<number> {
   const [counted] = await connection.send([{ text: COUNT_WRONG_KEYS }])
   return counted!.rows[0].wrong
 }
 
-/** Puts rows, which keep their `seq`, and then reads these rows in the same transaction. */
 function createTarget(connection: Connection): RowTarget {
   return {
     async put(rows) {

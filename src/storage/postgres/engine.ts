@@ -1,4 +1,4 @@
-/** The engine over PostgreSQL. Any number of processes may use one store. `README.md` describes concurrent units of work. */
+/** The engine over PostgreSQL, for any number of processes. `README.md` describes concurrent units of work. */
 import { CofferError, conflict } from '../../errors.js'
 import type * as port from '../engine.js'
 import { Readiness } from '../readiness.js'
@@ -27,7 +27,7 @@ const MAX_RAISED = 1000
 
 /** Requires: only the engine closes `pool`. */
 interface PostgresOptions extends Pick<Shared, 'pool' | 'clock' | 'random' | 'cachedKinds'> {
-  /** The header in the store. If this process cannot use a store with the given header, `refusal` returns the reason. */
+  /** `refusal` returns the reason why this process cannot use a store with the given header, if there is a reason. */
   owner?: { header: Header; refusal(header: Header): string | undefined }
   notice?(text: string): void
 }
@@ -73,7 +73,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   write<T>(work: (writer: Unit) => port.Awaitable<T>, durability: Durability = 'now'): Promise<T> {
-    // A unit with durability `soon` is a logged read.
+    // A unit with durability `soon` only reads and appends log entries.
     return this.#admit(work, durability === 'now' ? CHANGE : READ)
   }
 
@@ -98,7 +98,6 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return { sstables: 0, walBytes: 0, sstableBytes: bytes, rows: { records, dead: 0 } }
   }
 
-  /** Opens every row of one snapshot, and compares the table of keys with these rows. */
   verify(check: port.CheckRow): Promise<port.Verification> {
     const { pool } = this.#shared
     const result: port.Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
@@ -118,13 +117,13 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     })
   }
 
-  /** This function only moves log entries into their chains, because the database compacts by itself. */
+  /** Only moves log entries into their chains and confirms the clock, because the database compacts by itself. */
   async compact(): Promise<void> {
     await this.logs.chainPending()
     await this.write((writer) => writer.storeTime({ isTrusted: true }))
   }
 
-  /** First, the header is loaded again, so that the copy has the current key slots. */
+  /** Loads the header again first, so that `work` copies the current key slots. */
   async withRows<T>(work: (found: port.VaultRows) => Promise<T>): Promise<T> {
     await this.logs.send()
     await this.#readmit()
@@ -152,7 +151,6 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     const isSame = raised >= 0 && raised <= MAX_RAISED && this.#owner !== undefined
     const other = 'The vault in this store was restored or replaced.'
     const refusal = isSame ? this.#owner!.refusal(header) : other
-    // A running server cannot change to another key.
     if (refusal !== undefined) {
       const text = `${refusal} Start this server again.`
       if (refusal !== this.#refusal) this.#notice?.(text)
@@ -188,7 +186,6 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return outcome.finally(() => this.#running.delete(outcome))
   }
 
-  /** Repeats a unit of work until an attempt commits, or fails for another reason than a collision. */
   async #run<T>(work: (unit: Unit) => port.Awaitable<T>, first: Plan): Promise<T> {
     const began = performance.now()
     let plan = first
@@ -214,7 +211,6 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     }
   }
 
-  /** @throws CofferError `unavailable` if log entries of reads cannot be stored */
   async #afterCommit(unit: Unit): Promise<void> {
     if (unit.hasWritten) this.#recordWrite(unit)
     if (unit.entries.length > 0) this.logs.add(unit.entries)
@@ -246,9 +242,9 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Deletes rows of a deleted tenant again, because units that began before the deletion may have added rows. The
-   * function waits until units that began before the deletion have ended, at most for `lock_timeout`. If rows are left
-   * after the wait, nobody can open them, because their keys are deleted.
+   * Deletes rows of a deleted tenant again, because units that began before the deletion may have added rows. First
+   * waits until these units have ended, for at most `lock_timeout`. If rows are left after the wait, nobody can open
+   * them, because their keys are deleted.
    */
   async #sweep(tenant: number): Promise<void> {
     const statements = [{ text: 'begin' }, ...EXCLUDE_OTHERS, ...dropTenantStatements(tenant), COMMIT]
@@ -256,7 +252,6 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 }
 
-/** @throws CofferError `vault_missing`, `unavailable`, `storage_failed` */
 export async function openPostgresEngine(options: PostgresOptions): Promise<PostgresEngine> {
   return new PostgresEngine(options, await readState(options.pool))
 }

@@ -21,9 +21,7 @@ const GATHER_MS = 25
 const CHAIN_MS = 400
 /** A server looks this often for rows of servers that have died, ms. */
 const LOOK_MS = 10_000
-/** The limits of one transaction that moves rows. */
 const MOVED_PAGE = { limit: 500, bytes: 256 * 1024 }
-/** Rows of chains that no server leases. */
 const UNLEASED = `where not exists (select 1 from coffer_chains c where c.id = w.chain and c.until >= ${NOW_MS})`
 
 export interface Logged {
@@ -50,7 +48,7 @@ export class PendingLogs {
   readonly lease: ChainLease
   declare sealer: LogSealer
   readonly #batches: PendingBatches
-  /** The table `coffer_waiting` has rows of this server, or this server will soon add rows to it. */
+  /** True if `coffer_waiting` has rows of this server, or if this server will soon add rows. */
   #hasRows = false
   #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
@@ -58,9 +56,7 @@ export class PendingLogs {
   readonly #sending = new TaskQueue()
   /** The queue runs one move of rows at a time, because two moves would append to the same end of a chain. */
   readonly #chaining = new TaskQueue()
-  /** The operator has seen the notice that entries cannot be stored. */
   #isReported = false
-  /** The reason why log entries could not be stored at the last attempt. */
   #reason = ''
 
   constructor(options: PendingLogsOptions) {
@@ -79,7 +75,6 @@ export class PendingLogs {
     this.#chainTimer = setTimeout(chain, CHAIN_MS).unref()
   }
 
-  /** Enqueues the entries of a read, to store them soon. @throws CofferError like {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
     this.refuseUnstored()
     for (const entry of entries) this.#batches.addRead(entry)
@@ -98,8 +93,8 @@ export class PendingLogs {
   }
 
   /**
-   * For each tenant, makes one row that contains the entries of the tenant. Calls `commit` with these rows. Requires:
-   * `commit` stores the rows.
+   * Seals the entries of each tenant into one row, and calls `commit` with these rows. Requires: `commit` stores the
+   * rows.
    */
   async commit<T>(logged: readonly Logged[], commit: (pending: PendingEntries[]) => Promise<T>): Promise<T> {
     if (logged.length === 0) return commit([])
@@ -131,7 +126,6 @@ export class PendingLogs {
     })
   }
 
-  /** Moves all rows into their chains, even the rows of other servers. */
   chainPending(): Promise<void> {
     return this.#chaining.run(async () => {
       await this.#chainOwn()
@@ -139,7 +133,6 @@ export class PendingLogs {
     })
   }
 
-  /** Moves the rows of this server and, every {@link LOOK_MS}, the rows of servers whose lease has expired. */
   #chainDue(): Promise<void> {
     return this.#chaining.run(async () => {
       await this.#chainOwn()
@@ -154,7 +147,7 @@ export class PendingLogs {
     for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
   }
 
-  /** Moves rows of this server. Rows after the oldest unstored batch must wait, because a chain is in the order of time. */
+  /** Moves rows of this server that are older than each unstored batch, because a chain is in the order of time. */
   async #chainOwn(): Promise<void> {
     await this.send()
     if (!this.#hasRows) return
@@ -199,7 +192,10 @@ export class PendingLogs {
     await moving.then(() => this.lease.release()).catch(() => undefined)
   }
 
-  /** Runs `work`. If `work` fails, a timer retries it later, and the operator sees one notice if retries may fail too. */
+  /**
+   * If `work` fails, a timer runs it again later. The operator sees one notice, but no notice for a collision or an
+   * unreachable store.
+   */
   async #inBackground(work: () => Promise<unknown>): Promise<void> {
     try {
       await work()

@@ -4,16 +4,14 @@ import type { LogEntry, PendingBatch } from '../engine.js'
 import { batchKey } from '../taken-batches.js'
 
 export interface Batch extends PendingBatch {
-  /** µs since the epoch. This time is higher than the time of every earlier batch of this process. */
+  /** µs since the epoch. Higher than in every earlier batch of this process. */
   readonly written: number
   readonly entries: LogEntry[]
 }
 
 export class PendingBatches {
   readonly #clock: Clock
-  /** A random name of this process. */
   readonly #owner: Uint8Array
-  /** Unstored batches of reads, oldest first. */
   readonly #ofReads: Batch[] = []
   /** By tenant: the batch to which the next reads are added. */
   #open = new Map<number, Batch>()
@@ -41,7 +39,6 @@ export class PendingBatches {
     if (batch.entries.length === 1) this.#ofReads.push(batch)
   }
 
-  /** Returns the batches of a commit, one for each tenant. */
   addCommit(entries: readonly LogEntry[]): Batch[] {
     // Later reads must not join a batch that is older than this commit.
     this.#open = new Map()
@@ -50,18 +47,16 @@ export class PendingBatches {
     return [...batches.values()]
   }
 
-  /** Returns all batches of reads. Later reads begin new batches. */
   closeReads(): Batch[] {
     this.#open = new Map()
     return [...this.#ofReads]
   }
 
-  /** Removes the oldest `count` batches of reads, because they are now stored. */
+  /** Removes the oldest `count` batches of reads. Requires: these batches are stored. */
   removeReads(count: number): void {
     this.remove(this.#ofReads.splice(0, count))
   }
 
-  /** Removes batches that are stored, or whose commit has failed. */
   remove(batches: readonly Batch[]): void {
     for (const batch of batches) this.#unstored.delete(batch)
   }
@@ -85,8 +80,7 @@ export class PendingBatches {
   }
 
   /**
-   * Returns the current time in µs since the epoch. If an earlier batch has this time or a later time, returns a time after that
-   * batch.
+   * Returns the current time in µs since the epoch, or a time after the newest batch if that time is later.
    */
   nextMoment(): number {
     this.#newest = Math.max(this.#newest + 1, readMicros())
@@ -94,7 +88,7 @@ export class PendingBatches {
   }
 }
 
-/** Returns the current time in µs since the epoch. */
+/** µs since the epoch. */
 export function readMicros(): number {
   return Math.floor((performance.timeOrigin + performance.now()) * 1000)
 }

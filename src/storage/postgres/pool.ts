@@ -1,15 +1,12 @@
-/** Connections to PostgreSQL: a bounded pool, time limits for every statement, and errors in Coffer's own words. */
 import pg, { type ClientConfig, type QueryResult } from 'pg'
 import findInPassFile, { type Asked } from 'pgpass'
 import { CofferError, codeOf } from '../../errors.js'
 import { Collision } from './attempt.js'
 
 export interface Statement {
-  /** A named statement is prepared once for each connection. */
   name?: string
   text: string
   values?: unknown[]
-  /** The statement may take long, so its time limit is longer. */
   isSlow?: boolean
 }
 
@@ -28,7 +25,7 @@ const WHOLE_STORE_TIMEOUT_MS = 12 * 60 * 60_000
 
 /**
  * The steps that PostgreSQL's planner must avoid if possible. Without these steps, the planner reads an index in order,
- * whatever the statistics of the tables say.
+ * independently of the statistics of the tables.
  */
 const AVOIDED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'hashagg', 'sort']
 const SETTINGS = [
@@ -41,11 +38,11 @@ const SETTINGS = [
   'lock_timeout=1500',
 ]
 
-/** SQLSTATE: serialization failure, deadlock, division by zero (a refusal by `write-sql.ts`), a table exists or is being made. */
+/** SQLSTATEs: serialization failure, deadlock, division by zero (a refusal by `write-sql.ts`), existing table. */
 const CONFLICT = /^(40001|40P01|22012|42P07|42710)/
 /**
- * The messages for errors of PostgreSQL. Each key is an SQLSTATE, or the first two characters that all SQLSTATEs of a class
- * share.
+ * The messages for errors of PostgreSQL. Each key is an SQLSTATE, or the first two characters of an SQLSTATE, which
+ * denote its class.
  */
 const MESSAGES: Readonly<Record<string, string>> = {
   '25006': 'The database of the store is read-only',
@@ -61,7 +58,7 @@ const AWAY = /^(08|25|53|55|57|58|XX)/
 
 type Sent = pg.QueryConfig & { query_timeout: number }
 
-/** The message contains no address and no text of the database, because these may contain a secret. */
+/** The message contains no address and no text of the database, because both may contain a secret. */
 function translateError(error: unknown): Error {
   if (error instanceof CofferError || error instanceof Collision) return error
   const code = codeOf(error)
@@ -99,7 +96,6 @@ const types = {
 
 export class Connection extends pg.Client {
   timeoutMs = TIMEOUT_MS
-  /** True if the connection has failed, so that the pool must close it. */
   isBroken = false
   declare release: (isBroken: boolean) => void
 
@@ -119,7 +115,7 @@ export class Connection extends pg.Client {
       )
   }
 
-  /** Sends all statements without waiting in between. Returns all results. @throws Collision, CofferError `unavailable` */
+  /** Sends all statements without waiting for answers in between. @throws Collision, CofferError `unavailable` */
   async send(statements: readonly Statement[]): Promise<QueryResult[]> {
     const isSlow = statements.some((each) => each.isSlow)
     const query_timeout = Math.max(this.timeoutMs, isSlow ? LONG_TIMEOUT_MS : 0)
@@ -156,12 +152,11 @@ export class ConnectionPool {
       keepAlive: true,
       options: [config.options ?? '', ...SETTINGS].join(' -c '),
     } as pg.PoolConfig)
-    // These errors need no handling: statements on a broken connection fail, and the pool opens a new connection if needed.
+    // These errors need no handling: statements on a broken connection fail, and the pool opens new connections.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
   }
 
-  /** @throws CofferError `unavailable`, `storage_failed` */
   async connect(): Promise<Connection> {
     const connecting = this.#pool.connect() as unknown as Promise<Connection>
     return connecting.catch((error) => Promise.reject(translateError(error)))
@@ -180,12 +175,11 @@ export class ConnectionPool {
     }
   }
 
-  /** Sends one statement, which is a transaction of its own. @throws Collision, CofferError `unavailable` */
   query(statement: Statement): Promise<QueryResult> {
     return this.using(async (connection) => (await connection.send([statement]))[0]!)
   }
 
-  /** Runs `work` in a transaction over the whole store, without the usual time limits. */
+  /** Runs one transaction over the whole store, without the usual time limits. */
   transact<T>(begin: 'begin' | typeof SNAPSHOT, work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.using(async (connection) => {
       await connection.send([{ text: begin }, ...UNLIMITED])

@@ -1,6 +1,5 @@
 /**
  * The reads of an attempt, as preconditions of its commit: the revisions of rows, and the number of rows for each key.
- * This class only records the reads. The session sends the statements.
  */
 import { LOG_ROWS, type Row } from '../engine.js'
 import type { Plan } from './attempt.js'
@@ -11,22 +10,20 @@ import { CHECK, type Change, COUNT, createChange } from './write-sql.js'
 export class ReadSet {
   readonly #mode: Plan['mode']
   readonly #cachedKinds: ReadonlySet<number>
-  /** The number of moments at which the attempt has read rows. Reads of cached rows do not count. */
   #moments = 0
-  /** Rows that were read by their ids, so that no row is read twice. Undefined: the row does not exist. */
+  /** Undefined: the row does not exist. */
   readonly #rows = new Map<string, FoundRow | undefined>()
   readonly #revisions = new Map<string, Change>()
   readonly #counts = new Map<string, Change>()
 
-  /** `cachedKinds`: {@link StateCheck} compares rows of these kinds. */
   constructor(mode: Plan['mode'], cachedKinds: ReadonlySet<number>) {
     this.#mode = mode
     this.#cachedKinds = cachedKinds
   }
 
   /**
-   * The session calls this method before each statement that reads. Returns false if the plan does not allow the
-   * statement: mode `read` may see only one moment.
+   * Must be called before each statement that reads. Returns false if the plan does not allow the statement: in mode
+   * `read`, all rows must come from one moment.
    */
   beginStatement(isCached: boolean): boolean {
     // All statements of a snapshot see the same moment, even the statements for cached rows.
@@ -35,14 +32,14 @@ export class ReadSet {
     return this.#mode !== 'read' || this.#moments <= 1
   }
 
-  /** The attempt has read rows that are not cached. It is possible that later commits have changed these rows. */
+  /** True if the attempt has read rows that are not cached. Other units may have changed these rows since then. */
   get hasMoment(): boolean {
     return this.#moments > 0
   }
 
   /**
-   * The attempt has read rows at different moments. Rows from different moments may never have existed together, so the commit
-   * must compare these rows.
+   * True if the attempt has read rows at different moments. Rows from different moments may never have existed
+   * together, so the commit must compare these rows.
    */
   get spansMoments(): boolean {
     return this.#moments > 1
@@ -66,16 +63,16 @@ export class ReadSet {
   }
 
   /**
-   * Returns whether the commit does not compare this row. Cached records are exempt, because {@link StateCheck} compares them.
-   * Log rows are exempt, because only the server that leases a chain changes the log rows of that chain.
+   * The commit does not compare exempt rows. Cached records are exempt, because {@link StateCheck} compares their
+   * counter. Log rows are exempt, because only the server that leases a chain changes the log rows of that chain.
    */
   #isExempt({ kind }: RowName): boolean {
     return this.#cachedKinds.has(kind) || kind === LOG_ROWS
   }
 
   /**
-   * `rev`: undefined if the row must not exist. If a row is required several times, the first revision counts, because
-   * the attempt relies on the first revision.
+   * `rev`: undefined if the row must not exist. If a row is required several times, the commit requires the first
+   * revision, because the attempt relies on it.
    */
   requireRevision(name: RowName, rev: number | undefined): void {
     const text = nameOf(name)
@@ -97,8 +94,8 @@ export class ReadSet {
   }
 
   /**
-   * The caller calls this method when the unit of work changes the row. The change itself requires the revision of the
-   * row, and the next read of the row must show the change.
+   * Must be called when the unit of work changes the row: the change itself requires the revision of the row, and the
+   * next read must return the changed row.
    */
   forget(name: RowName): void {
     this.#rows.delete(nameOf(name))
@@ -113,7 +110,6 @@ export class ReadSet {
     return new Map([...this.#revisions, ...this.#counts])
   }
 
-  /** Removes and returns the counts of rows: the counts of `kind`, or all counts. */
   takeCounts(kind?: number): Map<string, Change> {
     const taken = new Map([...this.#counts].filter(([, count]) => (kind ?? count.kind) === count.kind))
     for (const name of taken.keys()) this.#counts.delete(name)

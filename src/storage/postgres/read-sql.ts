@@ -1,4 +1,4 @@
-/** The queries of the port (`storage/engine.ts`) as SQL over the tables of `tables.ts`. Values are parameters, never text. */
+/** The queries of the port (`storage/engine.ts`) as SQL. Values are parameters, and never part of the text. */
 import type { Key, PendingEntries, Query, Row, SeekQuery, Where } from '../engine.js'
 import type { Times } from '../time.js'
 import { plainRow } from '../vault-rows.js'
@@ -7,9 +7,8 @@ import type { Statement } from './pool.js'
 import { eachKey, keyAt } from './row-keys.js'
 import type { RowName } from './row-name.js'
 
-/** The state of the store. Each answer of the database includes this state. */
 export interface StoreState {
-  /** The counter of cached records. Each commit that changes a cached record increases this counter. */
+  /** Each commit that changes a cached record increases this counter. */
   changes: number
   /** Each change of the key slots and each rekey increases this number. */
   generation: number
@@ -46,11 +45,11 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
   return found.filter(({ kind }) => kind !== null).map(rowOf)
 }
 
-/** Questions about a key: how many rows have it, and which of these rows is the newest. */
+/** Questions about a key: how many rows have this key, and which of these rows is the newest. */
 export const COUNT = 1
 export const NEWEST = 2
 
-/** Names a row to read by its id. If `asks` is set, `id` is a key, and the look-up is a question about this key. */
+/** A row to read by its id. If `asks` is set, `id` is a key, and the look-up is a question about this key. */
 export type Lookup = RowName & { asks?: typeof COUNT | typeof NEWEST }
 
 const KEYED = `case when x.asks = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY}) end as keyed`
@@ -88,8 +87,8 @@ export function findExpiredStatement(limit: number, until: number): Statement {
 }
 
 /**
- * Returns a list of keys. Every match has at least one of these keys. The list is empty if the condition requires no
- * key, or if the query has no page.
+ * Returns keys: every match has at least one of these keys. Returns no keys if the condition requires no key, or if the
+ * query has no page.
  */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
@@ -139,10 +138,10 @@ type Order = 'asc' | 'desc'
 type Parameter = (value: unknown) => string
 
 /**
- * Returns the SQL `from … where …` that finds the matching rows. If the condition lists ids, the statement looks up each id. If parts
- * of the condition consist of keys, the statement reads the index of keys, in the order of `seq`, for the part with the
- * fewest rows. In all other cases, the statement reads the index of the kind, in the order of `seq`. `shape`: the
- * number of keys in each part of the condition.
+ * Returns the SQL `from … where …` that finds the matching rows. If the condition has a list of ids, the SQL looks up
+ * each id. If parts of the condition consist of keys, the SQL reads the index of keys, in the order of `seq`, for the
+ * part with the fewest rows. In all other cases, the SQL reads the index of the kind, in the order of `seq`. `shape`:
+ * the number of keys in each part of the condition.
  */
 function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, order: Order) {
   const values: unknown[] = [tenant, kind, now]
@@ -168,10 +167,10 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, o
 }
 
 /**
- * Counts the live matches. If each part of the condition names keys, the rows of frequent keys are counted in the index
- * of keys, without reading the rows. Then the expired rows are subtracted from the count. There are few expired rows,
- * because expired rows are purged. If a part of the condition names no keys, each match is read. `keyed`: the
- * parameters of the keys of each part of the condition, or undefined if a part names no keys.
+ * Counts the live matches. If each part of the condition consists of keys, the rows of frequent keys are counted in the
+ * index of keys, without reading the rows. Then the expired rows are subtracted from the count. Only a few rows are
+ * expired, because expired rows are purged. If a part has no keys, each match is read. `keyed`: the parameters of the
+ * keys of each part of the condition, or undefined if a part has no keys.
  */
 function countMatches(
   { where }: Query,
@@ -197,15 +196,13 @@ function countMatches(
 const WITH_KEY = 'tenant = $1 and kind = $2 and key ='
 /** To find the key with the fewest rows, the rows of each key are counted up to this number. */
 const RARE = 1000
-/** With more keys than this, the statement compares the keys in each row, because the index needs a look-up for each key. */
+/** With more keys than this, the keys in each row are compared, because the index needs a look-up for each key. */
 const MANY_KEYS = 32
 
-/** Counts the rows of a key up to {@link RARE}. */
 function countRare(key: string): string {
   return `(select count(*) from (select 1 from coffer_keys where ${WITH_KEY} ${key} limit ${RARE}) k)`
 }
 
-/** Chooses the part of the condition whose keys have the fewest rows, and reads the index for the keys of this part. */
 function walkRarest(parts: readonly string[][], order: Order): string {
   const counts = parts.map((keys, at) => `(${at}, ${keys.map(countRare).join(' + ')})`)
   const isOnly = parts.length === 1
@@ -221,7 +218,7 @@ function walkRarest(parts: readonly string[][], order: Order): string {
   return `(${choice} select distinct seq from (${walks.join(' union all ')}) k order by seq ${order})`
 }
 
-/** The SQL uses a subquery for each row, because the planner could scan the whole table of keys for a join. */
+/** The SQL has a subquery for each row, because for a join the planner could scan the whole table of keys. */
 function hasKey(is: string, seq: string): string {
   const one = `select 1 from coffer_keys k where k.tenant = $1 and k.kind = $2 and k.key ${is} and k.seq = ${seq} limit 1`
   return `((${one}) is not null)`
@@ -237,7 +234,7 @@ function hasOneOf(keys: readonly Uint8Array[], parameter: Parameter): string {
   return `((${one}) is not null)`
 }
 
-/** The `limit` clause makes the planner look up rows one by one, whatever the statistics of the tables are. */
+/** The `limit` clause makes the planner look up rows one by one, independently of the statistics of the tables. */
 function eachRow(is: string): string {
   return `cross join lateral (select * from coffer_rows r where ${is} limit 1) r`
 }
@@ -246,7 +243,7 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/** Returns a list of keys: every match has one of these keys. The list is empty if the condition requires no key. */
+/** Returns keys: every match has at least one of these keys. Returns no keys if the condition requires no key. */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []

@@ -2,10 +2,7 @@
 
 const KEY_BYTES = 8
 
-/**
- * Returns SQL that yields the numbers of a row's keys, from `first` on. {@link keyAt} accepts the numbers of a row's
- * keys.
- */
+/** Returns SQL that yields the numbers `n` of a row's keys, from `first` on. {@link keyAt} uses `n`. */
 export function eachKey(keys: string, first = 1): string {
   return `generate_series(${first}, octet_length(${keys}) / ${KEY_BYTES}) as n`
 }

@@ -1,8 +1,7 @@
-/** The names of rows: as objects, and as texts that are keys of maps or are compared with prefixes. */
 import { toText } from '../bytes.js'
 import type { Row } from '../engine.js'
 
-/** `id`: the id of a row, or a key of the row. */
+/** `id`: the id of a row, or a key. */
 export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'>
 
 /** Stands for the kind in the names of pending log entries, which have their own table. */

@@ -1,9 +1,8 @@
 /**
- * Sends the statements of one attempt at a unit of work, with or without a transaction. Without a transaction, each
- * statement stands alone. Then `batcher.ts` combines the reads by id of several units of this process into one
- * statement, and also their commits. In a transaction, the attempt sees its own changes. A snapshot is a transaction
- * from its beginning (`repeatable read`). Any other attempt becomes a transaction when it first sends a change before a
- * read (`read committed`).
+ * Sends the statements of one attempt at a unit of work, with or without a transaction. Without a transaction,
+ * `batcher.ts` combines the reads by id of several units into one statement, and also combines their commits. In a
+ * transaction, the attempt sees its own changes. A snapshot is a transaction from its beginning (`repeatable read`).
+ * Any other attempt becomes a transaction when it must send a change before a read (`read committed`).
  */
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'
@@ -17,7 +16,6 @@ import type { StateCheck } from './state-check.js'
 import { Transaction } from './transaction.js'
 import { type Changes, type Commit, writeStatements } from './write-sql.js'
 
-/** A row of an answer. Each row also has the columns of {@link StoreState}. */
 export type Answer = QueryResult['rows'][number]
 
 export interface Shared {
@@ -28,10 +26,10 @@ export interface Shared {
   readonly clock: Clock
   readonly random: RandomSource
   /**
-   * Kinds of rows that callers cache from one unit to the next. The store counts the changes of rows of these kinds.
+   * The kinds of rows that callers cache from one unit to the next. {@link StoreState.changes} counts their changes.
    */
   readonly cachedKinds: ReadonlySet<number>
-  /** The newest state of the store that this process has seen. */
+  /** The newest state that this process has seen. */
   state: StoreState
 }
 
@@ -46,7 +44,6 @@ export class Session {
     if (mode === 'snapshot') this.#transaction = new Transaction(shared.pool, 'repeatable read')
   }
 
-  /** @throws Collision `stale` */
   async read(wanted: Statement | Lookup): Promise<Answer[]> {
     return this.#accept(await this.#ask(wanted))
   }
@@ -59,16 +56,13 @@ export class Session {
     return (await sending).rows
   }
 
-  /**
-   * After this call, the attempt is one transaction. The next statement of the attempt also sends `commit` and `then`.
-   */
+  /** After this call, the attempt is one transaction. Its next statement also sends `commit` and `then`. */
   enqueue(commit: Commit, pending: readonly PendingEntries[] = [], then: readonly Statement[] = []): void {
     this.#transaction ??= new Transaction(this.#shared.pool, 'read committed')
     const state = this.#check.expected
     this.#transaction.enqueue([...writeStatements([{ ...commit, state }], pending, true), ...then])
   }
 
-  /** Commits all enqueued commits together with `commit`. @throws Collision */
   async commit(commit: Commit): Promise<void> {
     const { commits, logs } = this.#shared
     const transaction = this.#transaction
@@ -85,7 +79,7 @@ export class Session {
     learn(this.#shared, { ...state, times, changes: state.changes + step })
   }
 
-  /** Ends an attempt that has nothing to commit. @throws Collision `stale` if the attempt used outdated cached records */
+  /** Ends an attempt that has nothing to commit. @throws Collision `stale` if it used outdated cached records */
   async endReading(): Promise<void> {
     if (this.#transaction?.hasBegun) await this.#transaction.commit()
     else if (this.#check.needsConfirmation) this.#accept((await this.#shared.pool.query(READ_STATE)).rows)
@@ -113,8 +107,7 @@ export class Session {
 }
 
 /**
- * An older state is ignored, because answers can arrive in another order than the order in which the database sent
- * them.
+ * Ignores a state that is older than the known state, because answers can arrive in another order than they were sent.
  */
 function learn(shared: Shared, state: StoreState): void {
   const { generation, changes } = shared.state

@@ -1,13 +1,12 @@
 /**
- * The state of the store as an attempt knows it. Each answer of the database includes the state. The state shows
- * whether the cached records that the attempt has used are current. This class only compares states. The session sends
- * the statements.
+ * Checks whether the cached records that an attempt has used are current. The check compares the states of the store in
+ * the answers of the database.
  */
 import type { StoreState } from './read-sql.js'
 import { ANY, type ExpectedState } from './write-sql.js'
 
 export class StateCheck {
-  /** The state in the last answer. Before the first answer, this field is the newest state that this process had seen. */
+  /** The state in the last answer. Before the first answer: the newest state that this process had seen. */
   #state: StoreState
   #usesCache = false
   #isConfirmed = false
@@ -20,7 +19,7 @@ export class StateCheck {
     return this.#state
   }
 
-  /** Returns the counter of the cached records. After this call, a change of the counter is a collision. */
+  /** Returns the counter of cached records. After this call, {@link accept} refuses a state with another counter. */
   useCache(): number {
     this.#usesCache = true
     return this.#state.changes
@@ -32,8 +31,8 @@ export class StateCheck {
   }
 
   /**
-   * Stores the state of an answer. Returns false if the key slots, or cached records that the attempt uses,
-   * have changed.
+   * Stores the state of an answer. Returns false if the key slots have changed, or if the attempt has used cached
+   * records and the counter has changed.
    */
   accept(state: StoreState): boolean {
     this.#isConfirmed = true
@@ -44,7 +43,7 @@ export class StateCheck {
     return true
   }
 
-  /** The attempt has used cached records, and no answer has shown yet whether they are current. */
+  /** True if the attempt has used cached records, and no answer has shown yet whether these records are current. */
   get needsConfirmation(): boolean {
     return this.#usesCache && !this.#isConfirmed
   }

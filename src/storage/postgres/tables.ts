@@ -1,6 +1,4 @@
-/**
- * The tables of a vault in PostgreSQL. Like the files of a vault, the tables hold only sealed rows and keyed digests.
- */
+/** The tables of a vault in PostgreSQL. `README.md` describes the tables. */
 import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import { checkHeader, type Header } from '../vault-file.js'
@@ -9,9 +7,10 @@ import { type ConnectionPool, missing } from './pool.js'
 import { READ_STATE, type StoreState } from './read-sql.js'
 
 /**
- * `README.md` describes the tables. Times are ms since the epoch: in rows by the clocks of servers, in `coffer_chains` by the
- * clock of the database. `coffer_waiting.written` is µs. Each key in `keys` has 8 bytes, and the first key is the key of the
- * kind. `fillfactor` leaves room in the pages, so that a row can be replaced without a change of its indexes.
+ * Times are ms since the epoch, except `coffer_waiting.written`, which is µs. `coffer_chains.until` is a time of the
+ * database's clock, and all other times are of the servers' clocks. Each key in `keys` has 8 bytes, and the first key
+ * is the key of the kind. `fillfactor` leaves room in the pages, so that a row can be replaced without a change of its
+ * indexes.
  */
 const TABLES = `
 create table if not exists coffer_state (
@@ -42,14 +41,14 @@ export const EXCLUDE_OTHERS = ['rows', 'waiting'].map((table) => ({
 }))
 
 /**
- * The highest random `rev`. Random numbers use half of the range of a `rev` (u48). If the vault is copied to files, the engine on
- * disk assigns higher numbers, one by one, from the other half.
+ * The highest random `rev`. Random numbers use the lower half of the range of a `rev` (u48). If the vault is copied to
+ * files, the engine on disk assigns higher numbers one by one, and needs the other half.
  */
 export const HIGHEST_REV = 2 ** 47
 /**
- * The counter of cached records grows by random steps of at most this size. A store may lose its last commits, for example when a
- * standby takes over. Because of the random steps, later commits do not repeat the lost numbers. 2^53 numbers are enough for
- * 10^10 steps.
+ * The counter of cached records grows by random steps of at most this size. A store can lose its last commits, for
+ * example when a standby takes over. Because of the random steps, later commits do not repeat the lost numbers. The
+ * range of the counter (2^53) is enough for 10^10 steps.
  */
 export const MAX_STEP = 2 ** 20
 
@@ -68,7 +67,6 @@ export async function createTables(pool: ConnectionPool, left = 10): Promise<voi
   }
 }
 
-/** @throws CofferError `vault_missing`, `vault_damaged`, `vault_unsupported`, `unavailable` */
 export async function readStored(pool: ConnectionPool): Promise<{ header: Header; state: StoreState }> {
   const state = await readState(pool)
   let header: unknown
@@ -80,14 +78,12 @@ export async function readStored(pool: ConnectionPool): Promise<{ header: Header
   return { header: checkHeader(header, 'The header in the store'), state }
 }
 
-/** @throws CofferError `vault_missing`, `vault_damaged`, `unavailable` */
 export async function readState(pool: ConnectionPool): Promise<StoreState & { header: string }> {
   const [state] = (await pool.query(READ_STATE)).rows
   if (state !== undefined) return state
   throw (await isHeadless(pool)) ? headless() : missing()
 }
 
-/** @throws CofferError `conflict` if there is a vault, `vault_damaged` if there is a vault without its header */
 export async function requireNoVault(pool: ConnectionPool): Promise<void> {
   if ((await pool.query({ text: 'select 1 from coffer_state' })).rows.length > 0) throw alreadyThere()
   if (await isHeadless(pool)) throw headless()

@@ -1,4 +1,4 @@
-/** One transaction of a unit of work, on a connection of its own. The transaction begins with the first statement that is sent. */
+/** One transaction of a unit of work, on its own connection. The transaction begins with the first statement. */
 import type { QueryResult } from 'pg'
 import { Collision } from './attempt.js'
 import { COMMIT, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
@@ -7,7 +7,7 @@ export class Transaction {
   readonly #pool: ConnectionPool
   readonly #isolation: 'read committed' | 'repeatable read'
   #connection: Promise<Connection> | undefined
-  /** Statements whose results are not needed. These statements are sent together with the next statement. */
+  /** Statements that are sent together with the next statement. Their results are not needed. */
   readonly #queued: Statement[] = []
 
   constructor(pool: ConnectionPool, isolation: 'read committed' | 'repeatable read') {
@@ -23,7 +23,7 @@ export class Transaction {
     this.#queued.push(...statements)
   }
 
-  /** Sends the queued statements and then `statement`, in one round trip. @throws Collision, CofferError `unavailable` */
+  /** Also sends the queued statements, in the same round trip. @throws Collision, CofferError `unavailable` */
   async send(statement: Statement): Promise<QueryResult> {
     const begin = { text: `begin isolation level ${this.#isolation}` }
     const first = this.#connection === undefined ? [begin] : []
@@ -33,14 +33,12 @@ export class Transaction {
     return (await connection.send(statements)).at(-1)!
   }
 
-  /** @throws Collision if the database has rolled the transaction back instead */
   async commit(): Promise<void> {
     const { command } = await this.send(COMMIT)
     if (command !== 'COMMIT') throw new Collision('conflict')
     await this.#release()
   }
 
-  /** Sends the queued statements, and then rolls back. @throws Collision if a queued statement is refused */
   async rollback(): Promise<void> {
     try {
       if (this.hasBegun || this.#queued.length > 0) await this.send(ROLLBACK)
@@ -49,7 +47,7 @@ export class Transaction {
     }
   }
 
-  /** Rolls back without sending the queued statements. Never fails, because the caller reports the error that ended the unit. */
+  /** Rolls back without sending the queued statements. Never fails, because the caller reports an earlier error. */
   async abandon(): Promise<void> {
     this.#queued.length = 0
     await this.rollback().catch(() => undefined)

@@ -24,8 +24,7 @@ import { WriteSet } from './write-set.js'
 import * as writes from './write-sql.js'
 
 /**
- * The rows that an answer depends on. The names of the rows in a scope begin with `prefix`. `kind`: undefined for rows
- * of several kinds.
+ * The rows that an answer depends on. Their names begin with `prefix`. `kind`: undefined for rows of several kinds.
  */
 interface Scope {
   prefix: string
@@ -37,14 +36,12 @@ const EVERYTHING: Scope = { prefix: '' }
 export class Unit implements port.EngineWriter {
   readonly now: number
   clock: ClockState
-  /** The plan of this attempt. The plan also records work that the next attempt need not repeat. */
   plan: Plan
   /**
-   * Log entries of the unit. The commit of a change also stores the log entries of the change. The engine stores the
-   * entries of a read after the commit.
+   * In mode `change`, the commit also stores these entries. In other modes, the engine stores the entries after the
+   * commit.
    */
   readonly entries: port.LogEntry[] = []
-  /** True if the unit changes rows or appends log entries. */
   hasWritten = false
   droppedTenant: number | undefined
   readonly #shared: Shared
@@ -52,10 +49,9 @@ export class Unit implements port.EngineWriter {
   readonly #check: StateCheck
   readonly #reads: ReadSet
   readonly #writes = new WriteSet()
-  /** The commit stores the time, even if it stores nothing else. */
   #storesTime = false
   #confirmedTimes: Times | undefined
-  /** The collision that ended the attempt. The collision is kept, because a handler may catch and drop its error. */
+  /** The collision that ended the attempt, even if a handler has caught and dropped the error. */
   #collision: Collision | undefined
   #isOver = false
 
@@ -101,8 +97,8 @@ export class Unit implements port.EngineWriter {
     const { sealer } = this.#shared.logs
     const opened = await Promise.all(rows.map((row) => sealer.openPending(this, row, row.sealed)))
     const found = opened.flatMap<port.LogEntry | undefined>((entries) => entries ?? [undefined])
-    // Merges the entries of the servers by time. The entries of each server are already in order. `sort` puts undefined at the
-    // end.
+    // Merges the entries of the servers by time. The entries of each server are already in order. `sort` puts undefined
+    // at the end.
     return found.sort((one, other) => one!.time - other!.time)
   }
 
@@ -122,7 +118,6 @@ export class Unit implements port.EngineWriter {
     return this.#isCached(kind) && !this.#writes.hasChanged(kind) ? this.#check.useCache() : undefined
   }
 
-  /** A unit with mode `change` reads each row at most once. */
   async #readRow(name: RowName): Promise<sql.FoundRow | undefined> {
     if (this.#reads.hasRow(name)) return this.#reads.rowOf(name)
     const [found] = await this.#read(name, { prefix: nameOf(name), kind: name.kind })
@@ -132,8 +127,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * With mode `change`, the result becomes a precondition. The number of rows for each key shows whether rows were added or
-   * removed. The revisions show whether rows of the page were changed. A query without a key has no precondition.
+   * In mode `change`, the result becomes a precondition. The number of rows for each key shows whether rows were added
+   * or removed. The revisions show whether rows of the page were changed. A query without a key has no precondition.
    */
   async #search(query: port.Query | port.SeekQuery): Promise<Answer[]> {
     const { kind, tenant } = query
@@ -142,14 +137,14 @@ export class Unit implements port.EngineWriter {
     if (keys.length > 0 && counts.every((count) => count === 0)) return [{ kind: null, total: 0 }]
     const statement = sql.searchStatement(query, this.now, keys)
     const found = await this.#read(statement, { prefix: prefixOf(query), kind })
-    // The page was read after the counts. If another unit committed in between, the page and the counts may not match.
+    // The page was read after the counts. If another unit committed in between, the page and the counts can differ.
     if (counts.some((count, at) => count !== found[0].counts[at])) throw this.#collide('conflict')
     if (keys.length > 0) this.#reads.addPage(sql.rowsOf(found))
     return found
   }
 
   async #countRows(key: RowName): Promise<number> {
-    // A count that was read before this unit changed rows may be wrong.
+    // If this unit has changed rows of the kind, an earlier count may be wrong.
     const known = this.#writes.hasChanged(key.kind) ? undefined : this.#reads.countOf(key)
     const count: number = known ?? (await this.#readKey(key, sql.COUNT)).keyed
     this.#reads.addCount(key, count)
@@ -160,7 +155,7 @@ export class Unit implements port.EngineWriter {
     return (await this.#read({ ...key, asks }, { prefix: prefixOf(key), kind: key.kind }))[0]
   }
 
-  /** Every read calls this method. If the unit has changed rows of the scope, it sends these changes before the read. */
+  /** First sends the unsent changes of rows in the scope. */
   async #read(wanted: Statement | sql.Lookup, { prefix, kind }: Scope): Promise<Answer[]> {
     this.#refuseLate()
     if (this.#collision !== undefined) throw this.#collision
@@ -211,8 +206,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Deletes the rows that the tenant has now. Other units may add rows until the commit, and the engine then deletes these rows
-   * too. After the commit nobody can add rows, because the tenant has no keys.
+   * Deletes the rows that the tenant has now. Other units may add rows until the commit, and the engine deletes these
+   * rows after the commit. Then nobody can add rows, because the tenant has no keys.
    */
   dropTenant(tenant: number): void {
     this.droppedTenant = tenant
@@ -234,7 +229,8 @@ export class Unit implements port.EngineWriter {
     if (!this.#isChange) throw this.#collide('writes')
     // One statement cannot change a row twice.
     if (this.#writes.hasUnsent(change)) this.#flush(change.kind)
-    // If the unit saw the row in a page before it read the row by its id, the revision in the page counts.
+    // If the unit read the row in a page before it read the row by its id, the commit requires the revision in the
+    // page.
     const was = this.#reads.revisionOf(change) ?? change.was
     this.#writes.add({ ...change, was })
     this.#reads.forget(change)
@@ -242,8 +238,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Sends the waiting changes of a kind (or of each kind) with the next statement. Also sends the preconditions about
-   * numbers of rows, because the waiting changes may alter these numbers. The preconditions about revisions wait for
+   * Sends the unsent changes of `kind` (default: all changes) with the next statement. Also sends the preconditions
+   * about numbers of rows, because the changes may alter these numbers. The preconditions about revisions are sent at
    * the commit, because the commit locks the rows.
    */
   #flush(kind?: number, then?: readonly Statement[]): void {
@@ -280,14 +276,15 @@ export class Unit implements port.EngineWriter {
     return this.#confirmedTimes ?? advanceTimes(this.#shared.state.times, this.now)
   }
 
-  /** The commit adds this number to the counter of cached records. Undefined: the unit changes no cached record. */
   #counterStep(): number | undefined {
     const { cachedKinds, random } = this.#shared
     const isChanged = [...cachedKinds].some((kind) => this.#writes.hasChanged(kind))
     return isChanged ? randomNumber(random, MAX_STEP) : undefined
   }
 
-  /** The log entries that the commit stores, sealed for each tenant. The engine stores the entries of a read later. */
+  /**
+   * Returns the log entries that the commit stores. In other modes than `change`, the engine stores the entries later.
+   */
   async #sealEntries(): Promise<Logged[]> {
     const entries = this.#isChange || this.hasWritten ? this.entries.splice(0) : []
     const logs: Logged[] = []
@@ -318,7 +315,9 @@ export class Unit implements port.EngineWriter {
     return this.#collision
   }
 
-  /** @throws Collision if the preconditions are not met, because an inconsistent read may have caused the error then */
+  /**
+   * @throws Collision if the preconditions are not met, because an inconsistent read may have caused the unit's error
+   */
   async #abandonIfCurrent(): Promise<void> {
     for (const change of this.#writes.unsentRows()) this.#reads.requireRevision(change, change.was)
     if (this.#reads.spansMoments) await this.#session.abandonChecked(this.#reads.preconditions)

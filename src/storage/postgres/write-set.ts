@@ -1,12 +1,11 @@
-/** The changes of an attempt. This class only records changes. The session sends the statements. */
+/** The changes of an attempt that no statement has sent yet. */
 import type { PendingEntries } from '../engine.js'
 import { nameOf, PENDING, type RowName } from './row-name.js'
 import { type Change, changePending, REMOVE } from './write-sql.js'
 
 export class WriteSet {
-  /** Changes that no statement has sent yet, in their order, by the names of their rows. */
   readonly #unsent = new Map<string, Change>()
-  /** The kinds of the changed rows, even if the change was sent already. */
+  /** The kinds of the changed rows, even if the changes were sent already. */
   readonly #kinds = new Set<number>()
 
   /** Requires: this row has no unsent change, because one statement cannot change a row twice. */
@@ -15,13 +14,11 @@ export class WriteSet {
     this.#kinds.add(change.kind)
   }
 
-  /** Pending log entries have a table of their own. `isChained`: removes the entries, because they are in a chain now. */
   addPending(pending: PendingEntries, isChained: boolean): void {
     const { tenant, id } = pending
     this.#unsent.set(nameOf({ kind: PENDING, tenant, id }), changePending(pending, isChained))
   }
 
-  /** Notes that every row of these kinds may have changed. */
   addKinds(kinds: Iterable<number>): void {
     for (const kind of kinds) this.#kinds.add(kind)
   }
@@ -47,7 +44,6 @@ export class WriteSet {
     return this.#kinds.size > 0
   }
 
-  /** Removes and returns the unsent changes: the changes of `kind`, or all changes. */
   take(kind?: number): Map<string, Change> {
     const prefix = kind === undefined ? '' : `${kind}/`
     const taken = new Map([...this.#unsent].filter(([name]) => name.startsWith(prefix)))

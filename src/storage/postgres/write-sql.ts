@@ -8,29 +8,28 @@ import { NOTHING, STATE, type StoreState } from './read-sql.js'
 import { eachKey, keyAt } from './row-keys.js'
 import type { RowName } from './row-name.js'
 
-/** A commit of more rows than this gets the longer time limit. */
 const MAX_QUICK = 100
 
 export const INSERT = 1
 export const REPLACE = 2
 export const REMOVE = 3
-/** `PEND` stores pending log entries. `UNPEND` removes pending log entries, because they are in a chain now. */
+/** `PEND` stores pending log entries. `UNPEND` removes entries that are in a chain now. */
 const PEND = 4
 const UNPEND = 5
-/** Asserts that the row is unchanged: it has the revision that the unit read, or still does not exist. */
+/** Asserts that the row still has the revision {@link Change.was}. */
 export const CHECK = 6
-/** Asserts that the number of rows with this key is unchanged. */
+/** Asserts that the number of rows with this key is still {@link Change.was}. */
 export const COUNT = 7
 
-/** A change of a row, or a precondition. `seq` is 0 for a new row, except for a row that is copied from another vault. */
+/** A change of a row, or a precondition. `seq` is 0 for a new row that is not copied from another vault. */
 export interface Change extends Row {
   action: number
   /**
-   * The revision with which the unit has read the row, or 0 if the row did not exist. For {@link COUNT}: the number of
-   * rows with the key.
+   * The revision of the row when the unit read it, or 0 if the row did not exist. For {@link COUNT}: the number of rows
+   * with the key.
    */
   was: number
-  /** The position, in the statement, of the commit that contains this change. The first position is 1. */
+  /** The position of the commit that contains this change, from 1. */
   unit: number
 }
 
@@ -41,7 +40,6 @@ export type ExpectedState = Pick<StoreState, 'generation' | 'changes'>
 
 export const ANY = -1
 
-/** The commit of one unit of work. The store writes the whole commit or nothing. */
 export interface Commit {
   changes: Changes
   logs?: readonly Logged[]
@@ -57,8 +55,8 @@ const CHANGES = [...ROW, 'action', 'was', 'unit']
 export const ANY_STATE: ExpectedState = { changes: ANY, generation: ANY }
 
 /**
- * Selects the keys in `keys` that are not in `others`. The key of the kind is skipped, because the table of keys does
- * not have it.
+ * Selects the keys in `keys` that are not in `others`, without the first key, because the table of keys has no row for
+ * the key of the kind.
  */
 function difference(keys: string, others: string): string {
   const key = keyAt(keys)
@@ -106,10 +104,10 @@ const LOCKS = [
 const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 for update' }
 
 /**
- * Returns the statements of commits. The first statements lock the rows that the last statement compares. The last statement
- * writes everything or nothing. The last statement returns the state, whether the commits were `accepted`, and the positions of
- * the commits that were `refused` because of their rows. `isAborting`: a refusal divides by zero, which ends the transaction.
- * Requires: a commit that changes the state of the store is the only commit.
+ * The last statement writes everything or nothing. The other statements lock the rows that the last statement compares.
+ * The answer to the last statement contains the state, whether the commits were `accepted`, and the positions of the
+ * commits that were `refused` because of their rows. With `isAborting`, a refusal divides by zero, which ends the
+ * transaction. Requires: a commit that changes the state of the store is the only commit.
  */
 export function writeStatements(
   commits: readonly Commit[],
@@ -139,9 +137,9 @@ export function writeStatements(
 }
 
 /**
- * A commit locks the state of the store if it changes the state. A commit also locks the state if its unit of work has searched
- * rows of a kind and adds or changes a row of this kind. Without this lock, two units could both search for one value, find
- * nothing, and both add a row with this value.
+ * A commit locks the state of the store if it changes the state. A commit also locks the state if its unit of work has
+ * searched rows of a kind and adds or changes a row of this kind. Without this lock, two units could both search for
+ * one value, find nothing, and both add a row with this value.
  */
 export function locksState({ step, times, changes }: Commit): boolean {
   if (step !== undefined || times !== undefined) return true

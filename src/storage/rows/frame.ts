@@ -4,7 +4,6 @@ import { asBuffer } from '../bytes.js'
 import { QUEUE_ROWS, type Row } from '../engine.js'
 import { HEAD_BYTES, RowView, writeHead } from './row.js'
 
-/** Kinds of changes, as encoded in a frame. */
 export const INSERT = 1
 export const REPLACE = 2
 export const REMOVE = 3
@@ -13,15 +12,15 @@ export const DROP = 4
 export type ChangeKind = typeof INSERT | typeof REPLACE | typeof REMOVE | typeof DROP
 
 /**
- * A change that removes a row uses only kind, tenant, id and rev of the row. A change that drops a tenant uses only tenant and
- * rev.
+ * A change that removes a row uses only kind, tenant, id and rev of the row. A change that drops a tenant uses only
+ * tenant and rev.
  */
 export interface Change {
   kind: ChangeKind
   row: Row
 }
 
-/** Whether the change removes a row that the engine must overwrite before it acknowledges the removal. */
+/** Returns true if the removed row must be overwritten before the removal is acknowledged. */
 export function isRemoval({ kind, row }: Change): boolean {
   return kind === REMOVE && !QUEUE_ROWS.has(row.kind)
 }

@@ -17,7 +17,6 @@ export class RowView implements RowHead {
   protected readonly bytes: Buffer
   protected readonly at: number
 
-  /** Requires: `bytes` has a complete head from `at` on. */
   constructor(bytes: Buffer, at: number) {
     this.bytes = bytes
     this.at = at
@@ -67,7 +66,7 @@ export function writeHead(bytes: Buffer, at: number, row: RowHead): void {
   bytes.writeUInt16LE(row.tenant, at + 47)
 }
 
-/** Returns a plain row without keys. Tables have keys only in their index, so all engines on disk return rows without keys. */
+/** The row has no keys, because tables have keys only in their index. */
 export function bareRow(head: RowHead, sealed: Uint8Array): Row {
   const { kind, tenant, id, seq, rev, created, modified, expires } = head
   return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed }
@@ -78,7 +77,7 @@ export function tombstone(kind: number, tenant: number, id: Uint8Array, rev: num
   return { kind, tenant, id, rev, ...none }
 }
 
-/** Checks every row before it is put. @throws CofferError `internal` if the files cannot store the row */
+/** @throws CofferError `internal` if the files cannot store the row */
 export function checkRow(row: Row): void {
   const isTimed = isU48(row.created) && isU48(row.modified) && isU48(row.expires)
   const isNamed = row.id.length === 16 && isWhole(row.kind, 0xff) && isWhole(row.tenant, 0xffff)

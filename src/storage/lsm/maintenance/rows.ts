@@ -28,7 +28,7 @@ export async function createFromRows(
   createState(options, await writeBatches(createContext(options), counted()), counters)
 }
 
-/** Reads the rows of a vault. Requires: the caller has the lock, and no engine is open. */
+/** Requires: the caller has the lock, and no engine is open. */
 export async function* readRows(options: LsmOptions): AsyncGenerator<Row> {
   const tree = openLsmTree(options)
   try {
@@ -40,7 +40,6 @@ export async function* readRows(options: LsmOptions): AsyncGenerator<Row> {
 
 export interface RekeyOptions {
   present: LsmOptions
-  /** The new header. `keys` are derived from the new root key. */
   header: Header
   keys: EngineKeys
   /** Receives all rows. Returns a function that reseals a row with the new keys. */
@@ -80,7 +79,6 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
     for (const { sstable } of written) sstable.close()
     tree.close()
   }
-  // When the tree is opened, files that `state` does not name are removed. All files that the old keys open are among
-  // the removed files.
+  // Opening the tree removes all files that `state` does not list, and thereby all files that the old keys open.
   openLsmTree(next).close()
 }

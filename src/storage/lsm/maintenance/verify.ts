@@ -28,7 +28,6 @@ import { NO_TAG, readWal, type WalRef } from '../wal.js'
 
 const WAL_PLACE = 'the write-ahead log'
 
-/** The files of a vault, some of which may be damaged. Problems are added to `findings`. */
 export class DamagedVault {
   readonly sstables: readonly LiveSSTable[]
   /** The number of changes in unreadable frames before the last readable change. */
@@ -64,8 +63,8 @@ export class DamagedVault {
   }
 
   /**
-   * Yields each row that is not known to be dead. For an unreadable row, `skip` receives the error, and the kind of the row if it
-   * is known.
+   * Yields each row that is not known to be dead. For an unreadable row, `skip` receives the error, and the kind of the
+   * row if the kind is known.
    */
   *rows(
     skip: (place: string, error: CofferError, kind?: number) => void,
@@ -83,7 +82,7 @@ export class DamagedVault {
           const text = toText(entry.id)
           if (dropped.has(entry.tenant) || this.#memtable.hides(entry.tenant, text)) continue
           if (newest !== undefined && newest.get(text) !== entry.rev) continue
-          // Without `state`, the two copies of a row that holds keys look like two rows. Both copies are yielded,
+          // Without `state`, the two copies of a row with tenant keys look like two rows. Both copies are yielded,
           // because one copy may be damaged.
           if (entry.kind !== KEY_ROWS) newest?.delete(text)
           yield { place, row: sstable.row(number) }
@@ -96,12 +95,15 @@ export class DamagedVault {
     for (const row of this.#memtable.live()) yield { place: WAL_PLACE, row: plainRow(row) }
   }
 
-  /** The second copy of the rows that hold keys. Null if the vault needs no copy, or if an older version wrote the vault. */
+  /**
+   * The second copy of the rows with tenant keys. Null if the vault needs no copy, or if an older version wrote the
+   * vault.
+   */
   get keyCopies(): SSTable | null {
     return this.#contents?.keyCopies ?? null
   }
 
-  /** Yields the second copy of each row that holds keys and is not known to be dead. */
+  /** Yields the second copy of each row with tenant keys that is not known to be dead. */
   *keyRows(skip: (place: string, error: CofferError) => void): Generator<{ place: string; row: Row }> {
     const copies = this.keyCopies
     if (copies === null) return
@@ -116,7 +118,7 @@ export class DamagedVault {
   }
 
   /**
-   * The readable rows, in the same form as the rows of an intact vault. Both copies of a row that holds keys are
+   * The readable rows, in the same form as the rows of an intact vault. Both copies of a row with tenant keys are
    * included, because one copy may be damaged. There are no pending entries, because all log entries in files are in
    * rows.
    */
@@ -137,10 +139,7 @@ export class DamagedVault {
   }
 }
 
-/**
- * Returns the newest revision of each row, by id. This function is used if there is no `state`, because several tables
- * may then contain the same row.
- */
+/** Returns the newest revision of each row, by id. Without `state`, several tables may contain the same row. */
 function findNewest(sstables: readonly LiveSSTable[]): Map<string, number> {
   const newest = new Map<string, number>()
   for (const { sstable } of sstables)
@@ -158,7 +157,6 @@ function placeOf({ path }: SSTable): string {
   return path.slice(path.lastIndexOf('segments/'))
 }
 
-/** Adds an error as a finding. Errors that are not a CofferError are thrown. */
 function addFinding(findings: Finding[], place: string, error: unknown): void {
   if (!(error instanceof CofferError)) throw error
   // Removes the end of the message, which advises to run this very check.
@@ -186,16 +184,12 @@ function readChanges(context: LsmOptions, wals: readonly WalRef[], findings: Fin
   return changes
 }
 
-/**
- * Finds all logs, if there is no `state`. In the result, the `previous` of every log is the `previous` of the first log
- * of a vault.
- */
+/** Finds all logs if `state` cannot be opened. In the result, every log has the `previous` of a vault's first log. */
 function findWals({ files, directory }: LsmOptions): WalRef[] {
   const ids = files.list(directory).flatMap((name) => /^journal-([0-9a-f]{32})$/.exec(name)?.[1] ?? [])
   return ids.map((id) => ({ id, previous: toBase64(NO_TAG) }))
 }
 
-/** Finds all tables with a readable footer, if there is no `state`. */
 function findSSTables(context: LsmContext, findings: Finding[]): LiveSSTable[] {
   const segments = `${context.directory}/segments`
   const names = context.files.stat(segments)?.kind === 'directory' ? context.files.list(segments) : []
@@ -209,7 +203,10 @@ function findSSTables(context: LsmContext, findings: Finding[]): LiveSSTable[] {
   })
 }
 
-/** Opens a table that no `state` describes, so its tag cannot be checked. */
+/**
+ * Opens a table if `state` cannot be opened. The tag of the table cannot be checked, because only `state` contains the
+ * tag.
+ */
 function openUnlisted(context: LsmContext, id: string): LiveSSTable {
   const bytes = context.files.stat(sstablePath(context.directory, id))?.size ?? 0
   const meta = { id, tag: undefined, bytes, rows: 0, from: 0, to: 0 }
@@ -241,7 +238,7 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
   let count = 0
   const keyRows = new Set<string>()
   for (const { place, row } of vault.rows((place, error) => addFinding(findings, place, error))) {
-    // Without `state`, the second copy of a row that holds keys is found too, but is not counted again.
+    // Without `state`, the second copy of a row with tenant keys is found too, but is not counted again.
     if (keyRows.has(toText(row.id))) checkKeyRow(check, place, row, findings)
     else recordRow(result, check, place, row)
     if (row.kind === KEY_ROWS) keyRows.add(toText(row.id))
@@ -254,8 +251,8 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
 }
 
 /**
- * Checks the second copy of the rows that hold keys. The rows of the copy are not counted, because other tables contain these
- * rows too.
+ * Checks the second copy of the rows with tenant keys. The rows of the copy are not counted, because other tables
+ * contain these rows too.
  */
 async function verifyKeyCopies(vault: DamagedVault, check: CheckRow, findings: Finding[]): Promise<void> {
   const { keyCopies } = vault
@@ -275,7 +272,6 @@ function checkKeyRow(check: CheckRow, place: string, row: Row, findings: Finding
   if (problem !== undefined) findings.push({ place, problem: `Second copy of row ${row.seq}: ${problem}` })
 }
 
-/** @throws CofferError `vault_damaged` if no copy of the footer opens */
 function verifyEnd(sstable: SSTable, findings: Finding[]): void {
   const damage = sstable.checkEnd()
   if (damage === undefined) return

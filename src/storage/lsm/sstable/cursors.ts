@@ -28,7 +28,7 @@ function isBefore(left: Entries, right: Entries): boolean {
   return left.low === right.low ? left.row < right.row : left.low < right.low
 }
 
-/** In a map from old to new row numbers, marks a row that is not in the new table. */
+/** In a map from old to new row numbers: the row is not in the new table. */
 export const GONE = 0xffffffff
 
 /** For fewer entries, a comparison sort is faster than a radix sort. */
@@ -63,7 +63,9 @@ class SortedEntries implements Entries {
     this.add(bytes.readUInt32BE(at), bytes.readUInt32BE(at + 4), row)
   }
 
-  /** A stable sort. Sorts many entries by radix (16 bits at a time, from the lowest), because this takes linear time. */
+  /**
+   * A stable sort. Sorts many entries by radix (16 bits at a time, from the lowest), because this takes linear time.
+   */
   sort(): this {
     const [high, low] = [this.#high, this.#low]
     this.#order = new Uint32Array(this.#count).map((_, index) => index)
@@ -113,7 +115,9 @@ export function sortEntries(index: Index, rows: readonly Row[]): Entries {
   return sorted.sort()
 }
 
-/** Reads the entries of an index of a table, block by block and without the cache. `map`: the new numbers of the rows. */
+/**
+ * Reads the entries of an index of a table, block by block and without the cache. `map`: the new numbers of the rows.
+ */
 export class TableEntries implements Entries {
   high = 0
   low = 0
@@ -164,7 +168,6 @@ export class RowCursor {
   #piece: Buffer = Buffer.alloc(0)
   #pieceAt = 0
 
-  /** `input`: the position of the table in the list of inputs. */
   constructor(live: LiveSSTable, input: number) {
     this.#live = live
     this.input = input

@@ -7,12 +7,15 @@
 import { BLOCK_SEAL } from './format.js'
 
 export const LENGTH_BYTES = 4
-/** A lost copy is searched for in this many bytes at the end of the file. A footer of the largest table has less than 1 MiB. */
+/**
+ * A lost copy is searched for in this many bytes at the end of the file. A footer of the largest table has less than 1
+ * MiB.
+ */
 export const SEARCHED_BYTES = 4 * 1024 * 1024
 
 /**
- * A search yields at most this many candidates. In damaged bytes, two lengths match by chance about once in a million files.
- * Without this limit, a search could take hours if somebody has made a file in which the lengths match everywhere.
+ * A search yields at most this many candidates. Otherwise a search could take hours if somebody has made a file in
+ * which the lengths match everywhere. In damaged bytes, two lengths match by chance about once in a million files.
  */
 export const MAX_FOUND = 16
 

@@ -38,12 +38,11 @@ export const TAG_BYTES = 16
 export const RANGES = ['seq', 'created', 'modified', 'expires'] as const
 
 export interface Footer {
-  /** The lowest and highest values in the rows. */
   ranges: Record<(typeof RANGES)[number], { low: number; high: number }>
   /** By section: the offset of its first block, and the number of its entries. The records end where `ROWS` starts. */
   sections: { start: number; count: number }[]
   tenants: Map<number, number>
-  /** By section: the first 8 bytes of each block of an index. */
+  /** By index: the first 8 bytes of each block. */
   fences: Buffer[]
   /** The number of copies of the footer. Undefined if an older version wrote the table, with only one copy. */
   copies?: 2
@@ -75,8 +74,8 @@ export function sstablePath(directory: string, id: string): string {
 }
 
 /**
- * Returns how many entries are below the 8 bytes that the words `high` and `low` contain. The function compares words,
- * because `Buffer.compare` would take most of the time of a search.
+ * Returns how many entries are below the 8 bytes that the words `high` and `low` contain. Compares words, because
+ * `Buffer.compare` would take most of the time of a search.
  */
 export function countBelow(entries: Buffer, width: number, high: number, low: number): number {
   let from = 0
@@ -105,7 +104,6 @@ export class RowEntry extends RowView {
   }
 }
 
-/** Writes the part of an entry of `ROWS` that follows its head. */
 export function writeLocation(bytes: Buffer, at: number, offset: number, length: number): void {
   bytes.writeUIntLE(offset, at + HEAD_BYTES, 6)
   bytes.writeUInt32LE(length, at + HEAD_BYTES + 6)

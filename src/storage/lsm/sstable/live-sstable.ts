@@ -1,4 +1,4 @@
-/** A sorted table, with the numbers of its dead rows. */
+/** A sorted table with its dead rows. */
 import { lowerBound } from '../../bytes.js'
 import type { RowId } from '../../engine.js'
 import type { Memtable } from '../memtable.js'
@@ -40,9 +40,7 @@ export class LiveSSTable {
     return row === undefined || this.isDead(row) ? undefined : row
   }
 
-  /**
-   * The live rows that the memtable replaced or removed. The found rows are cached, so that each id is looked up once.
-   */
+  /** The result is cached, so that each id is looked up once. */
   hiddenBy(memtable: Memtable): readonly number[] {
     const known = this.#hidden.get(memtable) ?? { seen: 0, rows: [] }
     this.#hidden.set(memtable, known)
@@ -57,8 +55,8 @@ export class LiveSSTable {
   }
 
   /**
-   * Returns the table after a flush of the memtable. The rows that the memtable replaced, removed or dropped are dead, and due to
-   * be overwritten.
+   * Returns the table after a flush of the memtable. The rows that the memtable replaced or removed are dead and due to
+   * be overwritten. The tenants that the memtable dropped are dropped in the table too.
    */
   shadowedBy(memtable: Memtable): LiveSSTable {
     const { sstable, dead, due, dropped } = this

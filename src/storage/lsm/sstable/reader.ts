@@ -1,4 +1,7 @@
-/** Reads a sorted table, which never changes, one sealed block at a time. {@link LiveSSTable} knows which rows are dead. */
+/**
+ * Reads a sorted table, which never changes, one sealed block at a time. A {@link LiveSSTable} stores which rows are
+ * dead.
+ */
 import { damaged } from '../../../errors.js'
 import { asBuffer, toBase64 } from '../../bytes.js'
 import type { Row, RowId } from '../../engine.js'
@@ -14,12 +17,10 @@ export interface SSTableMeta {
   tag: string | undefined
   bytes: number
   rows: number
-  /** The lowest and the highest `seq`. */
   from: number
   to: number
 }
 
-/** Sealed records up to this size are cached. */
 const MAX_CACHED_BYTES = 1024
 
 export class SSTable {
@@ -29,7 +30,7 @@ export class SSTable {
   readonly #id: Uint8Array
   readonly #serial: number
   #footer: format.Footer | undefined
-  /** Whether {@link checkEnd} found damage. The next compaction writes a table with a damaged end again. */
+  /** True if {@link checkEnd} found damage. The next compaction writes a table with a damaged end again. */
   hasDamagedEnd = false
 
   constructor(context: LsmContext, meta: SSTableMeta) {
@@ -99,7 +100,6 @@ export class SSTable {
     return this.readExactly(end - length, length)
   }
 
-  /** Opens a footer. Returns undefined if the tag of the footer differs from the tag that `state` lists. */
   #unseal(sealed: Buffer): Uint8Array | undefined {
     const { tag } = this.meta
     if (tag !== undefined && toBase64(sealed.subarray(sealed.length - format.TAG_BYTES)) !== tag)
@@ -126,7 +126,6 @@ export class SSTable {
       : `The file has ${difference} more bytes than were written.`
   }
 
-  /** @throws CofferError `vault_damaged` if the file is too short */
   readExactly(position: number, length: number): Buffer {
     const target = Buffer.allocUnsafe(length)
     if (this.#context.files.read(this.#file, target, position) < target.length)
@@ -174,8 +173,8 @@ export class SSTable {
   }
 
   /**
-   * Returns the row without keys. A record of more than `most` bytes is left unread, except if it is small enough for
-   * the cache. With `read`, the record is read by the function `read`, and not from the cache or the file.
+   * Returns the row without keys. A record of more than `most` bytes is left unread, unless the record is small enough
+   * for the cache. If `read` is given, `read` returns the record, and the cache and the file are not used.
    */
   row(
     number: number,
@@ -198,8 +197,8 @@ export class SSTable {
   }
 
   /**
-   * Returns how many entries of an index are below the 8 bytes that the words `high` and `low` contain. Opens at most one block
-   * of the index.
+   * Returns how many entries of an index are below the 8 bytes that the words `high` and `low` contain. Opens at most
+   * one block of the index.
    */
   countBelow(index: format.Index, high: number, low: number): number {
     const number = format.countBelow(this.footer.fences[index]!, 8, high, low) - 1
@@ -228,7 +227,6 @@ export class SSTable {
     }
   }
 
-  /** Returns the number of the row with this id. Opens a block of `IDS`, and a block of `ROWS` if the first 8 bytes match. */
   find(id: RowId): number | undefined {
     const key = asBuffer(id)
     const count = this.count(format.IDS)

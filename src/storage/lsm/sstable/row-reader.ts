@@ -1,9 +1,13 @@
-/** Reads rows of one table for one answer. If the rows are next to each other in the file, one read fetches several of them. */
+/**
+ * Reads rows of one table for one answer. If rows are next to each other in the file, one read fetches several rows.
+ */
 import type { Row } from '../../engine.js'
 import { ROWS } from './format.js'
 import type { SSTable } from './reader.js'
 
-/** The bytes of the first read of several rows. Each further read is four times as large, up to the maximum. */
+/**
+ * The size, in bytes, of the first read of several rows. Each further read is four times as large, up to the maximum.
+ */
 const FIRST_PIECE = 4 * 1024
 const MAX_PIECE = 64 * 1024
 /**
@@ -27,7 +31,6 @@ export class RowReader {
     this.#sstable = sstable
   }
 
-  /** Like {@link SSTable.row}. */
   read(number: number, most: number): Row {
     const step = number - this.#last
     this.#last = number

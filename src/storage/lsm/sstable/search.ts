@@ -13,8 +13,8 @@ import type { SSTable } from './reader.js'
 type Wanted = Pick<Query, 'tenant' | 'all' | 'where'>
 
 /**
- * Decides how a few rows are looked up in the posting of a key. If the posting has at least this many entries for each
- * row that is looked up, each row is found by binary search, and the posting is not read as a whole.
+ * If the posting of a key has at least this many entries for each row that is looked up, each row is found by binary
+ * search. Otherwise the whole posting is read.
  */
 const PROBE_FACTOR = 64
 const WINDOW = 128
@@ -22,8 +22,7 @@ const WINDOW = 128
 const RARE = 1024
 
 /**
- * A set of marked rows. The set covers the rows from the first to the last of `rows`, and ignores all other rows.
- * Requires: `rows` ascend.
+ * A set of marked rows between the first and the last of `rows`. All other rows are ignored. Requires: `rows` ascend.
  */
 class Marks {
   readonly first: number
@@ -43,8 +42,7 @@ class Marks {
   }
 
   /**
-   * Returns the marked (or unmarked) rows. The function does not use `filter`, which is many times slower for typed
-   * arrays.
+   * Returns the marked (or unmarked) rows. Does not use `filter`, which is many times slower for typed arrays.
    */
   select(rows: Uint32Array, isMarked: boolean): Uint32Array {
     const selected = new Uint32Array(rows.length)
@@ -67,7 +65,6 @@ export function search(live: LiveSSTable, memtables: readonly Memtable[], query:
   if ('key' in condition) {
     const { start, count } = sstable.posting(condition.key)
     const gone = [...live.dead, ...hiddenOrExpired(live, memtables, now)]
-    // If few rows are dead, these rows are looked up in the posting, and the whole posting is not read.
     if (gone.length * PROBE_FACTOR <= count) {
       const places = placesOf(sstable, start, count, gone)
       const place = (index: number) => places.reduce((at, gap) => (gap <= at ? at + 1 : at), index)
@@ -83,8 +80,8 @@ export function search(live: LiveSSTable, memtables: readonly Memtable[], query:
 }
 
 /**
- * Yields the matches with a `seq` lower than `below`, newest first, or with a `seq` higher than `above`, oldest first. Examines
- * the rows in windows, each larger than the previous window.
+ * Yields the matches with a `seq` lower than `below`, newest first, or with a `seq` higher than `above`, oldest first.
+ * Examines the rows in windows, each larger than the previous window.
  */
 export function* seek(
   live: LiveSSTable,
@@ -154,7 +151,10 @@ function mayMatch(
   return memtables.every((memtable) => !memtable.dropped.has(tenant))
 }
 
-/** Restricts a condition to the tenant and kind. Keys and ids need no restriction, because they are digests of tenant and kind. */
+/**
+ * Restricts a condition to the tenant and kind. Keys and ids need no restriction, because they are digests of tenant
+ * and kind.
+ */
 function bind(where: Where | undefined, all: Uint8Array): Where {
   if (where === undefined) return { key: all }
   return 'key' in where || 'ids' in where ? where : { and: [{ key: all }, where] }
@@ -178,8 +178,8 @@ function matchesOf(
 }
 
 /**
- * Yields the rows that a memtable hides, and the rows that have expired. Dead rows are among the yielded rows, and some rows are
- * yielded twice.
+ * Yields the rows that a memtable hides, and the rows that have expired. Dead rows are among the yielded rows, and some
+ * rows are yielded twice.
  */
 function* hiddenOrExpired(live: LiveSSTable, memtables: readonly Memtable[], now: number): Generator<number> {
   for (const memtable of memtables) yield* live.hiddenBy(memtable)
@@ -187,16 +187,12 @@ function* hiddenOrExpired(live: LiveSSTable, memtables: readonly Memtable[], now
   for (let entry = 0; entry < expired; entry++) yield live.sstable.rowAt(EXPIRY, entry)
 }
 
-/** Returns the ascending positions of rows in a posting. Rows that are not in the posting are skipped. */
 function placesOf(sstable: SSTable, start: number, count: number, rows: readonly number[]): number[] {
   const places = [...new Set(rows)].map((row) => placeIn(sstable, start, count, row))
   return places.filter((at) => at >= 0).sort((left, right) => left - right)
 }
 
-/**
- * Returns the matches among `rows`, whether they are dead or live. The rows are in ascending order here, and in the
- * functions below.
- */
+/** Returns the matches among `rows`, dead and live. Requires: `rows` ascend. */
 function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Array {
   if (rows.length === 0) return rows
   if ('range' in where) return evaluateRange(sstable, where, rows)
@@ -231,7 +227,6 @@ function mark(sstable: SSTable, where: Where, rows: Uint32Array, marks: Marks): 
   else for (const row of evaluate(sstable, where, rows)) marks.add(row)
 }
 
-/** The index of the row in a posting, or -1. */
 function placeIn(sstable: SSTable, start: number, count: number, row: number): number {
   const at = postingIndexFrom(sstable, start, count, row)
   return at < count && sstable.rowAt(KEYS, start + at) === row ? at : -1

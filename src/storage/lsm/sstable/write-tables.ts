@@ -8,7 +8,7 @@ import { LiveSSTable } from './live-sstable.js'
 import { SSTable, type SSTableMeta } from './reader.js'
 import { SSTableWriter } from './writer.js'
 
-/** A generator yields after this number of rows or entries, whose work takes less than 1 ms. */
+/** A generator yields after this number of rows or entries, which take less than 1 ms. */
 const STRIDE = 256
 
 type Steps<T> = Generator<undefined, T>
@@ -17,7 +17,10 @@ export function finish<T>(steps: Steps<T>): T {
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
 }
 
-/** Writes a table. Removes the unfinished file if there are no rows, if the work fails, or if the caller ends the generator. */
+/**
+ * Writes a table. Removes the unfinished file if there are no rows, if the work fails, or if the caller ends the
+ * generator.
+ */
 function* writeTable(
   context: LsmContext,
   addRows: (writer: SSTableWriter) => Steps<number>,
@@ -55,7 +58,7 @@ function addEntries(writer: SSTableWriter, lists: readonly Entries[]): boolean {
 }
 
 /**
- * Writes rows as a table, and syncs its file and name. Without rows, writes no table. Requires: rows ascend
+ * Writes rows as a table, and makes the file and its name durable. Without rows, writes no table. Requires: rows ascend
  * by `seq` and have their keys.
  */
 export function* writeRows(context: LsmContext, rows: readonly Row[]): Steps<LiveSSTable[]> {
@@ -73,9 +76,8 @@ export function* writeRows(context: LsmContext, rows: readonly Row[]): Steps<Liv
 }
 
 export interface Compacted {
-  /** The new table. Undefined if no row was left. */
   meta: SSTableMeta | undefined
-  /** For each input: the new number of each row, or `GONE`. */
+  /** `GONE`, or the number in the new table, for each row of each input. */
   maps: Uint32Array[]
 }
 
@@ -98,7 +100,6 @@ export function* compactSSTables(context: LsmContext, inputs: readonly LiveSSTab
 /** The limits of a batch. A whole batch is in memory until it is written. */
 const BATCH = { rows: 16_384, bytes: 16 * 1024 * 1024 }
 
-/** Writes rows in any order. Each batch becomes a table. */
 export async function writeBatches(context: LsmContext, rows: AsyncIterable<Row>): Promise<LiveSSTable[]> {
   const tables: LiveSSTable[] = []
   for await (const batch of inBatches(rows, BATCH)) {
@@ -110,19 +111,17 @@ export async function writeBatches(context: LsmContext, rows: AsyncIterable<Row>
 
 /** The most rows of a compacted table. This limits the work of a compaction. */
 const MAX_ROWS = 262_144
-/** The most bytes of the tables that one compaction reads. */
 const MAX_BYTES = 256 * 1024 * 1024
 const TIERS = [1, 4, 16, 64, 256].map((mebibytes) => mebibytes * 1024 * 1024)
 const WIDTH = 4
 /** With more tables than this, the smallest tables are merged, whatever their tiers. */
 const MANY_TABLES = 32
-/** The number of tables that one compaction merges if there are too many tables. */
 const MANY_WIDTH = 16
 
 /**
- * Chooses the tables to compact, of at most `limit` bytes. If there are too many tables, the function chooses the
- * smallest tables. Otherwise it chooses four tables of one tier, if a tier has four tables, or else a table with many
- * dead rows or a damaged end.
+ * Chooses the tables to compact, of at most `limit` bytes. If there are too many tables, chooses the smallest tables.
+ * Otherwise chooses four tables of one tier, if a tier has four tables, or else one table with many dead rows or a
+ * damaged end.
  */
 export function chooseInputs(tables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
   const bySize = [...tables].sort((left, right) => left.sstable.meta.bytes - right.sstable.meta.bytes)
@@ -144,7 +143,6 @@ export function chooseInputs(tables: readonly LiveSSTable[], limit: number): Liv
   return worn === undefined ? undefined : [worn]
 }
 
-/** Takes at most `width` tables that together fit into one table, and skips tables that do not fit. */
 function takeFitting(tables: readonly LiveSSTable[], width: number, limit: number): LiveSSTable[] {
   const taken: LiveSSTable[] = []
   let bytes = 0
@@ -173,9 +171,8 @@ export function adoptCompacted(
   const dropped = new Set<number>()
   current.forEach((live, index) => {
     for (const row of live.dead) if (maps[index]![row] !== GONE) dead.push(maps[index]![row]!)
-    // The compaction omitted rows of tenants that were dropped before the compaction began. Tenants that were dropped
-    // before the compaction are not dropped again in the new table, because other inputs may have newer rows of these
-    // tenants.
+    // The compaction omitted rows of tenants that were dropped before the compaction began. These tenants are not
+    // dropped again in the new table, because other inputs may have newer rows of these tenants.
     for (const tenant of live.dropped)
       if (!inputs[index]!.dropped.has(tenant) && sstable.footer.tenants.has(tenant)) dropped.add(tenant)
   })

@@ -1,4 +1,7 @@
-/** Writes a sorted table from front to back. Only one block of an index and the sealed blocks of `ROWS` are in memory. */
+/**
+ * Writes a sorted table from front to back. The sealed blocks of `ROWS` and about 1 MiB of unwritten bytes are in
+ * memory.
+ */
 import { toBase64, toHex } from '../../bytes.js'
 import { type RowHead, writeHead } from '../../rows/row.js'
 import type { LsmContext } from '../context.js'
@@ -7,7 +10,6 @@ import * as format from './format.js'
 import type { SSTableMeta } from './reader.js'
 
 const BUFFER = 1024 * 1024
-/** The writer syncs after this number of bytes, so that no sync takes long. */
 const SYNC_STEP = 4 * 1024 * 1024
 
 const emptyRange = () => ({ low: Number.POSITIVE_INFINITY, high: 0 })
@@ -26,7 +28,6 @@ export class SSTableWriter {
     fences: [],
     copies: 2,
   }
-  /** Sealed blocks of `ROWS`. These blocks are written after all records. */
   #rowBlocks: Uint8Array[] = []
   #section: format.Section = format.ROWS
   #entries = 0
