@@ -222,6 +222,25 @@ for (const [title, acts] of Object.entries(scripts)) {
   })
 }
 
+t.test('a power cut after a crash of the process and a new start loses no acknowledged change', async (t) => {
+  const acts = scripts['single works']!
+  const steps = await countSteps(acts, 'command')
+  for (let at = 1; at <= steps; at++) {
+    const files = new FakeFiles()
+    files.fault = { at, code: 'stop' }
+    const { done, isMade } = await runUntilStopped(files, acts, 'command')
+    const killed = files.afterCrash(false)
+    if (!isMade) continue
+    await openFileEngine(optionsFor(killed))
+    for (const isStored of [() => false, (path: string) => path.includes('/head-')]) {
+      const engine = await openFileEngine(optionsFor(killed.afterCrash(true, false, isStored)))
+      const found = print(await read(engine))
+      t.ok(allowed(acts, done).has(found), `step ${at}, after ${done} acts: ${found}`)
+      await engine.close()
+    }
+  }
+})
+
 t.test('a server that flushes while units of work run loses no acknowledged change in a crash', async (t) => {
   const acts = scripts['compacted tables']!
   const steps = await countSteps(acts, 'server')

@@ -52,21 +52,29 @@ export class FakeFiles implements Files {
   #next = 3
 
   /**
-   * Returns the disk after a crash of the process or, if `isPowerCut` is true, after a crash of the machine. After a
-   * power cut, only synced data is left. With `keepsRenames`, the disk has stored a rename, but it has not stored a
-   * name that was created before the rename.
+   * Returns the disk after a crash. After a crash of the process, unsynced data is still there, and a later power cut
+   * can still remove it. After a power cut, only synced data is left. With `keepsRenames`, the disk has stored a rename,
+   * but it has not stored a name that was created before the rename. `keepsBytes` names the files whose unsynced bytes
+   * the system has stored.
    */
-  afterCrash(isPowerCut: boolean, keepsRenames = false): FakeFiles {
+  afterCrash(isPowerCut: boolean, keepsRenames = false, keepsBytes = (_path: string) => false): FakeFiles {
     const next = new FakeFiles()
     for (const [path, directory] of this.#directories) {
-      const names = new Map<string, File>()
+      const copies = new Map<File, File>()
+      const copy = (name: string, file: File): File => {
+        const isKept = !isPowerCut || keepsBytes(`${path}/${name}`)
+        const bytes = isKept ? file.bytes : file.safe
+        const copied = copies.get(file) ?? { bytes, safe: isPowerCut ? bytes : file.safe, mode: file.mode }
+        copies.set(file, copied)
+        return copied
+      }
+      const copyAll = (files: Map<string, File>) =>
+        new Map([...files].map(([name, file]) => [name, copy(name, file)]))
       const kept = new Map(isPowerCut ? directory.safe : directory.names)
       if (keepsRenames) for (const name of directory.renamed) kept.set(name, directory.names.get(name)!)
-      for (const [name, file] of kept) {
-        const bytes = isPowerCut ? file.safe : file.bytes
-        names.set(name, { bytes, safe: bytes, mode: file.mode })
-      }
-      next.#directories.set(path, { names, safe: new Map(names), renamed: new Set() })
+      const names = copyAll(kept)
+      const safe = isPowerCut ? new Map(names) : copyAll(directory.safe)
+      next.#directories.set(path, { names, safe, renamed: new Set(isPowerCut ? [] : directory.renamed) })
     }
     return next
   }

@@ -111,7 +111,6 @@ function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalCo
   if (torn > 0) {
     const path = setAside(options, wal)
     wal.truncate(wal.position)
-    wal.sync()
     const what = isCovered
       ? `The last change was never confirmed, and was removed (${torn} bytes)`
       : `The write-ahead log ends with ${torn} bytes that do not open, and its head cannot tell whether they were confirmed`
@@ -119,7 +118,10 @@ function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalCo
       `${what}. A copy of the whole log is in ${path}. Remove that file once you have checked that no change is missing.`,
     )
   }
-  if (torn > 0 || !isCovered) wal.acknowledge()
+  if (torn === 0 && isCovered) return
+  // A crash may have left frames that are not synced. A power cut could remove them, but keep a head that covers them.
+  wal.sync()
+  wal.acknowledge()
 }
 
 function setAside(options: LsmOptions, { id }: Wal): string {
