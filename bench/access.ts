@@ -108,8 +108,7 @@ async function fill(app: App, tokens: number): Promise<string[]> {
 }
 
 /**
- * Returns the CPU time of one run in µs. The function takes the best time of six rounds, so that other work on the
- * machine has little effect.
+ * Returns the CPU time of one run in µs: the best of six rounds, because other work on the machine slows some rounds.
  */
 function time(runs: number, work: () => unknown): number {
   const rounds = Array.from({ length: 6 }, () => {

@@ -94,7 +94,7 @@ async function timeOwn(count: number): Promise<number> {
   return seconds
 }
 
-/** Imports tokens as the command does: in batches of a run that can be resumed. */
+/** Imports tokens in batches of one resumable run, as `coffer token import` does. */
 async function timeImport(count: number): Promise<number> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
   const app = await openFilledVault(await createFilledVault(place, 0), 'server')

@@ -1,7 +1,7 @@
 /**
- * Measures the first seconds of a server, because most test suites use only these: requests 1–100, requests 101–1,000,
- * and each of the first five seconds. The benchmark compares `coffer serve` with the SQLCipher peer, with a key that
- * reveals data and with a key that sees masked data.
+ * Measures how fast a server answers in its first seconds: requests 1–100, requests 101–1,000, and each of the first
+ * five seconds. Most test suites end before a server is warm. The benchmark compares `coffer serve` with the
+ * SQLCipher peer. Each server is measured with a key that reveals data and with a key that gets masked data.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * Measures the work that test suites wait for: opening a vault in this process, resetting it and forking it, with 1,000
- * tokens. Argument: rounds.
+ * Measures the work that test suites wait for: starting a server in this process, and resetting and forking a vault
+ * of 1,000 tokens. Argument: rounds.
  */
 import { openTestVault, type Seed, startServer } from '../src/index.js'
 

@@ -1,6 +1,6 @@
 /**
- * Measures how evenly a server treats the requests of many connections: median, slowest hundredth, slowest request, and
- * the number of later requests that were answered before one request. Each row shows a server that has just started:
+ * Measures how evenly a server treats the requests of many connections: median, slowest hundredth, slowest request,
+ * and how many later requests were answered before an earlier request. Each row shows a server that has just started:
  * first its cold seconds, and then its later seconds. The benchmark compares `coffer serve` with the SQLCipher peer.
  * The arguments are rounds, numbers of connections, seconds of each stage, method, and `unpinned`.
  */

@@ -1,18 +1,17 @@
 /**
- * Measures contenders in turn and prints the results. Every figure is printed next to the floor of the same round, so a
- * busy machine affects both the figure and the floor. This file does not know which work is measured.
+ * Measures contenders in turn and prints the results. Every figure is printed next to the floor of the same round, so
+ * a busy machine affects both the figure and the floor.
  */
 import type { ChildProcess } from 'node:child_process'
 
 export interface Contender {
   name: string
-  /** Does the work of the contender once. Returns the cost of the work. All contenders use the same unit, and a lower cost is better. */
+  /** Does the work once and returns its cost. All contenders use the same unit, and a lower cost is better. */
   measure(): Promise<number> | number
 }
 
 export interface Measured {
   name: string
-  /** One value for each round. */
   values: readonly number[]
 }
 
@@ -33,7 +32,9 @@ export function ratiosOf(value: Measured, floor: Measured): number[] {
   return value.values.map((each, round) => each / floor.values[round]!)
 }
 
-/** Returns the CPU time of one run of `work` in µs, because other work on the machine has little effect on CPU time. */
+/**
+ * Returns the CPU time of one run of `work` in µs. Other work on the machine affects CPU time less than elapsed time.
+ */
 export async function timeCpu(runs: number, work: () => unknown): Promise<number> {
   const before = process.cpuUsage()
   for (let run = 0; run < runs; run++) {
@@ -65,7 +66,7 @@ export function formatSpread(values: readonly number[]): string {
   return `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)}–${Math.max(...values).toFixed(2)})`
 }
 
-/** Prints times. Prints times. The first contender is the floor of the other contenders. */
+/** Prints times. The first contender is the floor of the other contenders. */
 export function printTimes(title: string, unit: string, measured: readonly Measured[]): void {
   const floor = measured[0]!
   printTable(title, [
@@ -78,9 +79,7 @@ export function printTimes(title: string, unit: string, measured: readonly Measu
   ])
 }
 
-/**
- * Prints the seconds for `count` things as things per second. The first contender is the floor of the other contenders.
- */
+/** Prints `count` divided by each time in seconds. The first contender is the floor of the other contenders. */
 export function printRates(title: string, count: number, measured: readonly Measured[]): void {
   const floor = measured[0]!
   printTable(title, [

@@ -45,9 +45,7 @@ export function makeCustomerToken(serial: number) {
   return { ...makeToken(serial), metadata: { customer: String(serial % CUSTOMERS) } }
 }
 
-/**
- * Creates a vault with `tokens` tokens of one kilobyte. For each token, the vault has the log record of its creation.
- */
+/** Creates a vault with `tokens` tokens of one kilobyte and, for each token, the log record of its creation. */
 export async function createFilledVault(parent: string, tokens: number): Promise<FilledVault> {
   const directory = join(parent, `vault-${tokens}`)
   const keyFile = join(parent, `vault-${tokens}.key`)
@@ -64,7 +62,7 @@ export async function createFilledVault(parent: string, tokens: number): Promise
   for (let done = 0; done < tokens; done += UNIT_TOKENS) {
     await writeUnit(app, await prepareUnit(app, done, Math.min(UNIT_TOKENS, tokens - done)))
   }
-  // Without this compaction, the first measured commands would merge these tables.
+  // Without this compaction, the first measured commands would merge the tables of the store.
   await app.maintenance().compact()
   await app.close()
   return vault

@@ -37,7 +37,7 @@ import { makeToken } from './token-body.js'
 export interface Ready {
   port: number
   key: string
-  /** A key that sees masked data. The masking key exists if the benchmark reads tokens with both keys. */
+  /** A key that gets masked data. Undefined if the benchmark does not read masked tokens. */
   maskingKey?: string | undefined
   ids: string[]
   /** The folder in which the peer keeps its files. */
@@ -108,7 +108,7 @@ async function startCoffer(tokens: number): Promise<Ready> {
   const ids = await fill(app, tokens)
   const service = { host: app, registry, authenticate, version: '0.0.0' }
   const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
-  // A key with permissions and without rules sees masked data.
+  // A key with permissions and without rules gets masked data.
   const input = { name: 'masking', type: 'private', permissions: ['token:read'] }
   const { result } = await app.ask({ operation: 'app create', input, as: { reveal: false } })
   return { port, key: samples.private?.key ?? '', maskingKey: result.key, ids }
@@ -142,7 +142,7 @@ async function fill(app: App, tokens: number, atOnce = FILL_AT_ONCE): Promise<st
     )
     for (const { result } of await Promise.all(batch)) ids.push((result as { id: string }).id)
   }
-  // The ids come from the whole vault, so that a benchmark reads all parts of it.
+  // The ids come from the whole vault, so that a benchmark reads all parts of the vault.
   const step = Math.max(1, Math.floor(ids.length / MAX_IDS))
   return ids.filter((_, at) => at % step === 0)
 }

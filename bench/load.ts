@@ -25,7 +25,7 @@ export interface LoadResult {
   p99: number
   /** The longest latency in ms. */
   worst: number
-  /** The largest number of later requests that were answered before a single request. */
+  /** The number of later requests that were answered before the most overtaken request. */
   overtaken: number
 }
 

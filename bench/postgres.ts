@@ -22,9 +22,9 @@ import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 48
 /**
- * For each shape, the number of servers and of connections to each server. Concurrent requests to one server share
- * work. Therefore the total number of connections is equal in some shapes, and the number for each server is equal in
- * the others.
+ * For each shape, the number of servers and the number of connections to each server. Concurrent requests to one
+ * server share work. Therefore some shapes have the same total of connections, and others the same number for each
+ * server.
  */
 const SHAPES = [
   [1, CONNECTIONS],
@@ -71,8 +71,8 @@ interface Row {
   p99: number
   rollbacks: number
   /**
-   * For each kind of wait, how often the benchmark saw a working session in this wait. The empty name means that the
-   * session did not wait.
+   * For each kind of wait, the number of samples in which a working session was in this wait. The empty name means
+   * that the session did not wait.
    */
   waits: Map<string, number>
 }

@@ -1,4 +1,4 @@
-/** Runs every test file that opens a vault in memory, with another engine. */
+/** Runs, with another engine, every test file that opens a vault in memory. */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

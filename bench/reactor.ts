@@ -1,8 +1,8 @@
 /**
- * Measures runs of a reactor with a trivial formula: cold, warm with one client, and warm with 50 clients. Each time is
- * compared with a floor of the same round: the start of an empty child, or a message to a child and back. The row
- * `react` measures the whole operation on a vault on disk, with one token in the arguments, and with records that are
- * synced. Argument: rounds.
+ * Measures runs of a reactor with a trivial formula: cold, warm with one client, and warm with 50 clients. Each time
+ * is compared with a floor of the same round: the start of an empty child, or a message to a child and back. The row
+ * `react` measures the whole operation on a vault on disk. The operation gets one token in its arguments and syncs
+ * its records. Argument: rounds.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -107,8 +107,8 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Makes {@link RUNS} runs and returns the mean time of a run in ms. The runs are made by `clients` clients, and each
- * client waits for its own result.
+ * Does the work {@link RUNS} times and returns the mean time of one run in ms. Each of the `clients` clients waits
+ * for its result before its next run.
  */
 async function timeEach(clients: number, work: () => Promise<unknown>): Promise<number> {
   let left = RUNS

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Ready } from './http-server.js'
 import { makeToken } from './token-body.js'
 
-/** Returns the server, but with the key that sees masked data. */
+/** Returns the server, but with the key that gets masked data. */
 export function asMasking(ready: Ready): Ready {
   return { ...ready, key: ready.maskingKey ?? '' }
 }
@@ -17,8 +17,8 @@ export function createGets({ key, ids }: Pick<Ready, 'key' | 'ids'>): () => stri
 }
 
 /**
- * Returns a function. Each call of the function makes a request that creates a token. If `isKeyed` is true, each
- * request has a new idempotency key.
+ * Each call of the returned function returns a request that creates a token. If `isKeyed` is true, each request has a
+ * new idempotency key.
  */
 export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () => string {
   let serial = 1_000_000
@@ -30,8 +30,8 @@ export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () =
 }
 
 /**
- * Returns a function. Each call of the function makes a request that patches a token. A token is patched again only
- * after all other tokens. If several loads run, each load starts at a different token.
+ * Each call of the returned function returns a request that patches a token. A token is patched again only after all
+ * other tokens. If several loads run, each load starts at a different token.
  */
 export function createPatches({ key, ids }: Ready): () => string {
   let serial = Math.floor(Math.random() * ids.length)
@@ -43,10 +43,9 @@ export function createPatches({ key, ids }: Ready): () => string {
 }
 
 /**
- * Returns a function. Each call of the function makes a request that deletes a token. The function removes the ids of
- * these tokens from `ids`. The order of the deletions is random, but the same in every run. A sorted order would
- * distort the result: neighbouring tokens share pages of the store, and deleting the newest token of a type costs
- * more.
+ * Each call of the returned function removes an id from `ids` and returns a request that deletes this token. The
+ * order of the deletions is random, but the same in every run. A sorted order would distort the result: neighbouring
+ * tokens share pages of the store, and deleting the newest token of a type costs more.
  */
 export function createDeletes({ key, ids }: Ready): () => string {
   let seed = 1

@@ -1,15 +1,15 @@
 #!/usr/bin/env node
-// Hands the process to the command line and its exit code back. CommonJS, because Node starts it sooner.
+// Runs the command line. This file is CommonJS, because Node starts CommonJS sooner.
 
 const { closeSync, openSync, readSync, writeSync } = require('node:fs')
 
-/** All files are read into the same memory, because the first touch of each page of it costs more than to read it. */
+/** All files are read into this buffer, because touching new memory would take longer than reading the files. */
 const scratch = Buffer.allocUnsafeSlow(2 ** 21)
 
 const [, , first, ...others] = process.argv
 if (!['--version', '-V', 'version'].includes(first) || others.length > 0 || !printVersion()) run()
 
-/** Prints the version without loading the command line; false if the output could not be written. */
+/** Does not load the command line. Returns false if the output could not be written. */
 function printVersion() {
   try {
     writeSync(1, `${require('../package.json').version}\n`)
@@ -20,7 +20,7 @@ function printVersion() {
 }
 
 function run() {
-  // Otherwise SIGUSR1 opens the inspector, and with it the memory that holds the keys.
+  // Without a handler, SIGUSR1 opens the inspector, which can read the keys in memory.
   process.on('SIGUSR1', () => {})
 
   // The exit code if the event loop runs empty before `main` has resolved.
@@ -34,14 +34,17 @@ function run() {
 
   main(process).then((code) => {
     process.exitCode = code
-    // Log lines may wait for a reader that does not read. All other output has been written.
+    // Log lines may still wait for a slow reader. All other output has been written.
     const isWritten = process.stdout.writableLength + process.stderr.writableLength === 0
     if (isWritten || code === 130) process.exit(code)
     setTimeout(() => process.exit(code), 1000).unref()
   })
 }
 
-/** Like `require`, but with the code that the build compiled: it spares a third of the start. Another Node ignores it. */
+/**
+ * Like `require`, but uses the code cache of the build, which saves a third of the start time. Another version of Node
+ * ignores the cache.
+ */
 function load(filename) {
   const { Script } = require('node:vm')
   const source = read(filename).latin1Slice()
@@ -52,7 +55,7 @@ function load(filename) {
   return new Script(source, { filename, cachedData }).runInThisContext()
 }
 
-/** The content of a file, until the next one is read. */
+/** The returned content is valid until the next call. */
 function read(filename) {
   const file = openSync(filename)
   const length = readSync(file, scratch)

@@ -1,7 +1,4 @@
-/**
- * A Map of at most `limit` entries. Setting a key makes its entry the newest. When the map exceeds the limit,
- * the oldest entry is removed.
- */
+/** A Map of at most `limit` entries. At the limit, `set` removes the entry that was set the longest time ago. */
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #limit: number
 

@@ -1,6 +1,4 @@
-/**
- * The configuration of a command. Flags take precedence over environment variables, and environment variables over defaults.
- */
+/** The configuration of a command. Flags take precedence over environment variables, and both over defaults. */
 import { omitUndefined } from './domain/omit-undefined.js'
 import { usage } from './errors.js'
 import { type Format, SETTINGS, type Setting } from './global-flags.js'
@@ -21,7 +19,8 @@ const NOT_STDIN: { readonly [Setting in Name]?: string } = {
 }
 
 /**
- * `flags`: by commander's names of the flags. @throws CofferError `usage`, which names the flag or variable with an invalid value
+ * `flags`: by commander's option names, such as `keyFile`.
+ * @throws CofferError `usage`, which names the flag or variable with an invalid value
  */
 export function readConfig(flags: Readonly<Record<string, unknown>>, env: Environment) {
   const text = (name: Name): string | undefined => {
@@ -29,7 +28,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     const flag = flags[name]
     const value = typeof flag === 'string' ? flag : env[variable] || undefined
     const given = typeof flag === 'string' ? word : variable
-    // No file may be read from standard input, except certificates.
+    // Only certificates may be read from standard input.
     if (value === '-' && name !== 'ca' && /<(?:file|directory)>$/.test(SETTINGS[name].flag))
       throw usage(`${given} cannot be -, which stands for standard input. ${NOT_STDIN[name] ?? GIVE_NAME}`)
     if (value === undefined || choices === undefined || choices.includes(value)) return value

@@ -1,6 +1,6 @@
 /**
- * The table of error codes, with HTTP status, exit code and title. The message of a {@link CofferError} never
- * contains a token's data, a key or a passphrase.
+ * The message of a {@link CofferError} never contains a key or a passphrase. The message contains a token's data only
+ * if {@link ErrorDetails.mayTellData} is set.
  */
 
 export const ERRORS = {
@@ -48,12 +48,9 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** The detail of an error if the code of a reactor failed and chose no status itself. The code's message is in `errors`. */
+/** The message if reactor code failed without choosing a status. The text that the code threw is in `errors`. */
 const RUNTIME_ERROR = 'Reactor Runtime Error'
-/**
- * The title of a reactor's error that has messages in `errors`. A 502 with the detail {@link RUNTIME_ERROR} keeps the
- * title of its status.
- */
+/** The title of a reactor error that has `errors`. */
 const WITH_ERRORS = 'One or more validation errors occurred.'
 
 export const AFTER_DAMAGE =
@@ -63,7 +60,7 @@ export const AFTER_DAMAGE =
 /** Messages, by the path of the property in the caller's input, such as `data.number` or `rules[0].container`. */
 export type PropertyErrors = Record<string, string[]>
 
-/** An error of the bank, the directory or the server of 3-D Secure. `service_status`: its HTTP status as text. */
+/** An error of 3-D Secure. `service_status`: the HTTP status as text. */
 export interface ServiceError {
   service_status: string
   session_id: string
@@ -75,30 +72,21 @@ export interface ServiceError {
 export interface ErrorDetails {
   errors?: PropertyErrors
   cause?: unknown
-  /**
-   * The status that the code of a reactor chose, 400 to 599. This status overrides the status in the table of error
-   * codes.
-   */
+  /** Overrides the status of the error code. 400 to 599. */
   status?: number
-  /** The exit code of a program that was run. This exit code overrides the exit code in the table of error codes. */
+  /** Overrides the exit code of the error code. */
   exit?: number
   retryAfterSeconds?: number
   traceId?: string
   /** Only for `threeds_failed`. */
   service?: ServiceError
-  /**
-   * Only for `card_refused`: why the card is refused, such as `CARD_DECLINED`. The title of the problem document is
-   * this reason.
-   */
+  /** Only for `card_refused`: the reason, such as `CARD_DECLINED`, which is also the title of the problem document. */
   refusal?: string
-  /**
-   * Callers with an API key see this text instead of `message`, because `message` contains a path on the
-   * disk.
-   */
+  /** Replaces `message` for callers with an API key, who must not see paths on the disk. */
   toCallers?: string
   /**
-   * Only the caller may see the message and the paths. The message and the paths may contain data, because code or a
-   * template made them.
+   * The message and `errors` contain text that code or a template made. This text may contain data, so only the caller
+   * may see it.
    */
   mayTellData?: boolean
 }
@@ -132,10 +120,7 @@ export class CofferError extends Error {
   }
 }
 
-/**
- * Marks an error whose text may contain data, because code or a template made it ({@link ErrorDetails.mayTellData}).
- * An error that is no CofferError is returned unchanged.
- */
+/** Sets {@link ErrorDetails.mayTellData}. An error that is no CofferError is returned unchanged. */
 export function markAsTelling(error: unknown): unknown {
   if (!(error instanceof CofferError)) return error
   const { code, message, errors, status } = error
@@ -162,7 +147,6 @@ export function validationError(message: string, details?: ErrorDetails): Coffer
   return new CofferError('validation', message, details)
 }
 
-/** For a request body that is valid JSON, but not an object. */
 export function bodyIsNoObject(): CofferError {
   return validationError('The request body must be a JSON object.')
 }
@@ -178,7 +162,7 @@ export function noRevealError(what: string): CofferError {
   )
 }
 
-/** `what` says which damage was found. The text `what` ends without a full stop. */
+/** `what`: the damage, without a full stop. */
 export function damaged(what: string): CofferError {
   const toCallers = 'The vault is damaged. The owner of the vault can see details with: coffer vault verify'
   return new CofferError('vault_damaged', `${what}. ${AFTER_DAMAGE}`, { toCallers })
@@ -189,7 +173,7 @@ export function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : ''
 }
 
-/** The form in which an error is stored or sent to another process. A stored or sent error omits the cause. */
+/** An error as it is stored or sent to another process, without its cause. */
 export interface SentError {
   code: ErrorCode
   message: string
@@ -250,7 +234,7 @@ function titleOf(code: ErrorCode, known: CofferError | undefined): string {
 
 export type FailureStatus = 500 | 502
 
-/** The error if code failed and chose no status itself. `status`: depends on the reactor's image. */
+/** Reactor code failed without choosing a status. `status`: depends on the reactor's image. */
 export function codeFailed(message: string, status?: FailureStatus): CofferError {
   return new CofferError('reactor_failed', RUNTIME_ERROR, {
     errors: { error: [message] },

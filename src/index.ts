@@ -1,7 +1,4 @@
-/**
- * The library: opens a vault in the caller's process, and starts its HTTP server, for example in tests. A handler answers a
- * `Request` with a `Response` and needs no port.
- */
+/** The library opens a vault in the caller's process and can start its HTTP server. */
 export type { Client } from './client/typed-client.js'
 export { CofferError, type ErrorCode, type Problem } from './errors.js'
 export {

@@ -1,6 +1,6 @@
 /**
- * Helpers for tests with Playwright: they route the addresses of the hosted card fields to Coffer, so that pages work
- * unchanged and without network. The helpers take a page or a browser context, and do not import Playwright.
+ * Helpers for tests with Playwright. They route the addresses of the hosted card fields to Coffer, so that pages work
+ * unchanged and without network. The helpers do not import Playwright.
  */
 
 /** The part of Playwright's `Page` and `BrowserContext` that these helpers use. */
@@ -19,7 +19,7 @@ export interface PageRoute {
     maxRedirects: number
   }): Promise<FetchedAnswer>
   fulfill(answer: {
-    // biome-ignore lint/suspicious/noExplicitAny: Playwright takes only its own answers, and this file does not know their type.
+    // biome-ignore lint/suspicious/noExplicitAny: this file does not import Playwright's type.
     response?: any
     status?: number
     contentType?: string
@@ -34,37 +34,29 @@ export interface FetchedAnswer {
   text(): Promise<string>
 }
 
-/**
- * A running server, such as the result of `startServer`. The server needs the header prefix `bt` if the pages are
- * unmodified.
- */
+/** A running server, such as the result of `startServer`. Unmodified pages need the header prefix `bt`. */
 export interface Server {
   readonly url: string
 }
 
 export interface InstallOptions {
-  /**
-   * If true, each field is in a frame of the page. Then a test finds the field with `frameLocator`, like a hosted
-   * field. Default: false.
-   */
+  /** Puts each field into a frame, so that tests find it with `frameLocator`, like a hosted field. Default: false. */
   frame?: boolean
 }
 
 const SCRIPT_PATH = '/elements/client/index.js'
 
-/** Host names of the API. */
 const API = /^https:\/\/api[\w.-]*\.basistheory\.com\//
-/** The host of the frames of 3-D Secure. */
+/** The frames of 3-D Secure. */
 const BANK = /^https:\/\/3ds[\w.-]*\.basistheory\.com\//
-/** The hosted fields ask for this path of their own host. */
+/** The hosted fields call the API through their own host. */
 const API_OF_FIELDS = /^https:\/\/js\.basistheory\.com\/api\//
-/** The host of the fields. */
 const FIELDS = /^https:\/\/js\.basistheory\.com\/(?!api\/)/
 
 /**
- * Gives the page the card fields of Coffer in place of the hosted ones, and routes the hosted API to Coffer. Call it
- * before `page.goto`. Pages with `@basis-theory/web-elements` 2.x, `react-elements` 2.x, `basis-theory-js` or a script
- * tag need no change.
+ * Replaces the hosted card fields with the fields of Coffer, and routes the hosted API to Coffer. Call it before
+ * `page.goto`. Pages with `@basis-theory/web-elements` 2.x, `react-elements` 2.x, `basis-theory-js` or a script tag
+ * need no change.
  * @throws Error if Coffer does not answer
  */
 export async function installElements(
@@ -74,13 +66,12 @@ export async function installElements(
 ): Promise<void> {
   const script = await readScript(page, coffer, frame)
   await page.addInitScript({ content: script })
-  // A script tag of the page loads the same script. A second run of the script leaves the fields of the page as they
-  // are.
+  // If the page has a script tag too, the script runs twice. The second run does nothing.
   await page.route(FIELDS, (route) => fulfillScript(route, script))
   await routeElements(page, coffer)
 }
 
-/** Routes only the hosted API to Coffer. The page loads the hosted fields themselves, or a recording of them. */
+/** Routes only the hosted API to Coffer. The page still loads the hosted fields. */
 export async function routeElements(page: RoutedPage, { url }: Server): Promise<void> {
   const base = url.replace(/\/$/, '')
   await page.route(API_OF_FIELDS, (route) => passOn(route, base, '/api'))
@@ -88,10 +79,7 @@ export async function routeElements(page: RoutedPage, { url }: Server): Promise<
   await page.route(BANK, (route) => redirect(route, base))
 }
 
-/**
- * The frames of the bank have to be at the address of Coffer. If a frame seems to be of a public site, Chromium does
- * not let this frame send a form to a server on this machine.
- */
+/** Redirects, because Chromium does not let a frame of a public site send a form to a server on this machine. */
 function redirect(route: PageRoute, base: string): Promise<void> {
   const { pathname, search } = new URL(route.request().url())
   return route.fulfill({ status: 302, headers: { location: base + pathname + search } })
@@ -121,7 +109,7 @@ async function fulfillScript(route: PageRoute, script: string): Promise<void> {
   return route.fulfill({ status: 404, contentType: 'text/plain', headers, body })
 }
 
-/** Sends the request of the page to Coffer, and gives the page the answer. `prefix`: the part of the path to leave out. */
+/** `prefix`: the start of the path, which is removed. */
 async function passOn(route: PageRoute, base: string, prefix: string): Promise<void> {
   const request = route.request()
   const { pathname, search } = new URL(request.url())
@@ -138,6 +126,6 @@ async function passOn(route: PageRoute, base: string, prefix: string): Promise<v
       headers: { 'access-control-allow-origin': '*' },
       body: JSON.stringify({ title: 'Bad Gateway', status: 502, detail }),
     })
-    // The test has closed the page during the request, so nobody waits for the answer.
+    // Fails if the test has closed the page.
     .catch(() => undefined)
 }

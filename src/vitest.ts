@@ -1,6 +1,6 @@
 /**
- * Fixtures for vitest (`coffer/vitest`): one server for the whole run, and a fork of it for each test file.
- * The first run of a reactor can take longer than the 5 s that vitest gives a test. Run the reactor in `beforeAll`, or increase
+ * Fixtures for vitest (`coffer/vitest`): one server for the whole run, and a fork of it for each test file. The first
+ * run of a reactor can take longer than the 5 s that vitest gives a test. Run the reactor in `beforeAll`, or increase
  * `testTimeout`.
  */
 import { relative } from 'node:path'
@@ -18,13 +18,13 @@ import {
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** How to reach the server. `key` is the key of the server's control plane. */
+    /** `key`: the key of the server's control plane. */
     coffer: Pick<ClientOptions, 'url' | 'key' | 'prefix' | 'ca'>
   }
 }
 
 /**
- * For the default export of a file in vitest's `globalSetup`. Starts a server before the run, and stops the server after the run.
+ * The default export of a file in vitest's `globalSetup`. Starts a server before the run, and stops it after the run.
  * `ca`: the issuer of the certificate in `tls`. Default: the certificate itself.
  */
 export function serveCoffer<S extends Seed>({
@@ -40,8 +40,8 @@ export function serveCoffer<S extends Seed>({
 }
 
 /**
- * vitest's `test` with the fixture `coffer`: a fork for this test file, named after the file's path. `createTest<typeof seed>()`
- * knows the names of the seed's keys.
+ * Returns vitest's `test` with the fixture `coffer`: a fork for this test file, named after the file's path. With
+ * `createTest<typeof seed>()`, TypeScript checks the names of the seed's keys.
  */
 export function createTest<S extends Seed = Record<never, never>>(): TestAPI<{
   coffer: RemoteFork<KeyNames<S>>

@@ -42,10 +42,7 @@ const ARROWS: Record<string, string> = {
 /** Every folder may import these files. These files import nothing. */
 const LEAVES = ['errors.ts', 'bounded-map.ts']
 
-/**
- * For each fixture, the files that may import it as a module. The program does not read these fixtures from the disk,
- * because the bundle contains them.
- */
+/** For each fixture, the files that may import the fixture as a module. The bundle contains these fixtures. */
 const FIXTURES: Record<string, string[]> = {
   '../fixtures/cards.json': ['domain/test-cards/table.ts'],
   '../fixtures/enrichment.json': ['domain/enrichment/published.ts'],
@@ -74,7 +71,7 @@ const IMPORTERS: Record<string, string[]> = {
   ses: ['reactor/guest/realm.ts'],
   events: ['reactor/facades/events.ts', 'reactor/facades/internals.d.ts'],
   'readable-stream': ['reactor/facades/stream.ts'],
-  // `coffer:internals` is not a package: the build leaves this import as it is, and the guest provides it.
+  // `coffer:internals` is not a package: the build does not change this import, and the guest provides the module.
   'coffer:internals': ['util', 'zlib', 'async-hooks', 'http-client'].map(
     (name) => `reactor/facades/${name}.ts`,
   ),
@@ -92,7 +89,7 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
   /\.tsx?$/.test(name),
 )
 const imports: Import[] = files.flatMap((file) => {
-  // Import statements in text that a program writes do not count. build.ts contains text of this kind.
+  // Import statements inside template texts do not count. For example, build.ts contains this kind of text.
   const text = readFileSync(join(source, file), 'utf8').replaceAll(/^.*\$\{.*$/gm, '')
   const found = [
     ...text.matchAll(/(?:\sfrom|import\()\s*'([^']+)'/g),
@@ -164,7 +161,7 @@ t.test('each package is imported only by the files that are listed for it', asyn
     const isImporter = IMPORTERS[name]?.some((each) => file === each || folderOf(file) === each)
     t.ok(isImporter || isTypeOnly({ file, target }), `${file} must not import ${target}`)
   }
-  // Each of these packages must be used, because the product is built on them.
+  // Each of these packages must be imported by all files that are listed for it.
   for (const name of 'commander inquirer chalk lowdb libsodium-wrappers ajv cli-table3 ses'.split(' '))
     for (const file of IMPORTERS[name] ?? ['none'])
       t.ok(
@@ -231,7 +228,7 @@ t.test('only bin uses the global process', async (t) => {
   }
 })
 
-t.test('the SQL uses only features that all engines with this protocol support', async (t) => {
+t.test('the SQL uses only features that all databases with the protocol of PostgreSQL support', async (t) => {
   const own = files.filter((file) => file.startsWith('storage/postgres/'))
   const unportable =
     /\b(plpgsql|listen|notify|\w*advisory\w*|serial|bigserial|truncate|lock table|create (or replace )?(function|trigger|extension|type)|pg_\w+|ctid|xmin|copy \w+ (from|to)|merge into)\b|generated .* as identity|\bdo \$\$/

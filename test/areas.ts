@@ -1,2 +1,2 @@
-/** The folders of `src` that keep secrets. The tests in the folders of the same names must cover them. */
+/** The folders of `src` whose coverage `coverage.ts` checks. Their tests are in folders with the same names. */
 export const AREAS = ['domain', 'framework', 'operations', 'crypto', 'storage']

@@ -1,4 +1,6 @@
-/** Fails the run if a part that keeps secrets has too little coverage. `npm test` runs this program after the tests. */
+/**
+ * Fails the run if a folder of {@link AREAS} has too little coverage. `npm test` runs this program after the tests.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { AREAS } from './areas.js'
 

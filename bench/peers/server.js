@@ -1,7 +1,8 @@
 /**
- * Fastify over SQLCipher or PostgreSQL, as the first argument says. The server does the same work as a vault's server to create
- * and read a token. The fourth argument is the `place` of a peer whose store is shared. The server answers the message `cpu` with
- * two CPU times in ms: its own, and that of its store's processes.
+ * Fastify over SQLCipher or PostgreSQL: the first argument selects the store. To create and read a token, this server
+ * does the same work as the server of a vault. The fourth argument is the `place` of a peer that shares its store.
+ * The server answers the message `cpu` with two CPU times in ms: its own time, and the time of the processes of its
+ * store.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -66,7 +67,7 @@ process.once('disconnect', async () => {
 process.once('exit', () => rmSync(place, { recursive: true, force: true }))
 process.send({ port: app.server.address().port, key, maskingKey, ids, place })
 
-/** Returns ids from the whole store, so that all parts of it are read. */
+/** Returns ids from the whole store, so that a benchmark reads all parts of the store. */
 async function fill(sample, tokens) {
   const ids = []
   for (let done = 0; done < tokens; done += FILL_AT_ONCE) {

@@ -17,8 +17,8 @@ export function openTables(place, isSealed) {
   database.pragma('journal_mode=WAL')
   database.pragma('synchronous=FULL')
   database.pragma('cache_size=-262144')
-  // A checkpoint runs after 64 MB of the write-ahead log. With the default of 4 MB, a quarter of a POST's CPU time goes into
-  // checkpoints, which encrypt every page again.
+  // A checkpoint runs after 64 MB of the write-ahead log. With the default of 4 MB, a quarter of a POST's CPU time
+  // goes into checkpoints, which encrypt every page again.
   database.pragma('wal_autocheckpoint=16384')
   database.exec(`
     create table tokens (n integer primary key, id text unique not null, fingerprint text not null,
@@ -50,8 +50,8 @@ export function openTables(place, isSealed) {
 }
 
 /**
- * Opens a store for the server of the benchmark. All requests of one turn of the event loop are committed together and then
- * answered.
+ * Opens a store for the server of the benchmark. All requests of one turn of the event loop are committed together
+ * and then answered.
  */
 export function openStore(place) {
   const { commit, find, close } = openTables(place, true)

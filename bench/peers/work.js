@@ -9,14 +9,16 @@ const FINGERPRINT_KEY = randomBytes(32)
 const DEFAULT_CONTAINERS = ['/general/high/']
 /** The transform that shows most comes first. */
 const TRANSFORMS = ['reveal', 'mask', 'redact']
-/** The application of sample tokens. */
+/** The id of the application that has created the sample tokens. */
 const FILLED_BY = randomUUID()
 const PERMISSIONS = ['token:create', 'token:read', 'token:update', 'token:delete']
 
 /** All peers use this key, so that several peers can share a store. */
 export const key = `key_${'bench'.repeat(6)}`
 export const maskingKey = `key_${'masks'.repeat(6)}`
-/** Applications by the SHA-256 of their key. These applications are cached, so no request looks up an application in the store. */
+/**
+ * Applications by the SHA-256 of their key. They are cached here, so no request reads an application from the store.
+ */
 const known = new Map([createApplication(key, 'reveal'), createApplication(maskingKey, 'mask')])
 const masks = new Map()
 
@@ -33,7 +35,7 @@ export function authenticate(text) {
   return typeof text === 'string' ? known.get(hashKey(text)) : undefined
 }
 
-/** The strictest transform over all containers, or undefined if one of them is forbidden. */
+/** The strictest transform over all containers, or undefined if a container is forbidden. */
 export function decide({ rules }, permission, containers) {
   let strictest = 0
   for (const container of containers) {
@@ -46,7 +48,7 @@ export function decide({ rules }, permission, containers) {
   return TRANSFORMS[strictest]
 }
 
-/** The rows of a new token. `body` is the response that reveals it. */
+/** The rows of a new token. `body` is the response that reveals the token. */
 export function prepare({ type, data, mask, metadata = {}, containers = DEFAULT_CONTAINERS }, created_by) {
   const id = randomUUID()
   const fingerprint = createHmac('sha256', FINGERPRINT_KEY).update(JSON.stringify(data)).digest('base64url')
@@ -73,7 +75,7 @@ export function prepare({ type, data, mask, metadata = {}, containers = DEFAULT_
   }
 }
 
-/** Prepares the sample token of the benchmark with a name and a customer of its own. */
+/** Prepares a copy of the sample token. The name and the customer of the copy depend on `serial`. */
 export function prepareSample(sample, serial, customers = 1000) {
   const data = { ...sample.data, name: `Person ${serial}` }
   return prepare({ ...sample, data, metadata: { customer: String(serial % customers) } }, FILLED_BY)

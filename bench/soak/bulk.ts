@@ -25,7 +25,7 @@ function check(isRight: boolean, what: string): void {
   failed ||= !isRight
 }
 
-/** Runs a command. For each half of the time, the function returns the peak memory of the command in MB. */
+/** Runs a command. Returns the peak memory of the command in MB for each half of its time. */
 async function measure(
   words: readonly string[],
 ): Promise<{ code: number | null; peaks: number[]; seconds: number }> {

@@ -1,7 +1,7 @@
 /**
  * Measures `/v2/tokens`, the list by cursor, with 1,000, 100,000 and 1,000,000 tokens. The first page, the hundredth
  * page, a middle page and filtered pages must cost the same at each number of tokens. The test measures CPU time in
- * this process, one kind of page after another, with limits that leave room for noise.
+ * this process, one kind of page after another. Its limits leave room for noise.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 /**
  * Over PostgreSQL, runs the tests of the product, and the tests of the guarantees that all engines give. Afterwards
- * clients create, change, delete and read a few tokens through three servers, for a minute or for COFFER_SOAK_SECONDS.
- * The answers must be possible: there must be an order of the requests that gives all these answers.
+ * clients create, change, delete and read a few tokens through three servers, for a minute or for
+ * COFFER_SOAK_SECONDS. There must be an order of these requests that explains all answers.
  */
 import { randomInt } from 'node:crypto'
 import { CofferError } from '../../src/errors.js'

@@ -25,8 +25,8 @@ export interface ParsedLine {
 }
 
 /**
- * Accepts missing arguments, because the command itself asks for them or refuses to run. The help still marks them as
- * required.
+ * Accepts missing arguments, because the command itself asks for them or refuses to run. The help still marks these
+ * arguments as required.
  */
 class LenientCommand extends Command {
   override createCommand(name: string): Command {
@@ -36,7 +36,10 @@ class LenientCommand extends Command {
   missingArgument(): void {}
 }
 
-/** Parses a command line. A command sets `parsed`. The text of commander's help or error is in `text`. */
+/**
+ * Parses a command line. `text` is the help or the error of commander, and `parsed` is undefined if there is no command
+ * to run.
+ */
 export class CommandTree {
   readonly program = new LenientCommand('coffer')
   parsed: ParsedLine | undefined
@@ -48,7 +51,7 @@ export class CommandTree {
     this.#registry = registry
     this.#columns = columns
     const { program } = this
-    // Commander prints no help of the program, because the caller of this class prints it.
+    // The caller of this class prints the help of the program.
     program.helpInformation = () => ''
     const append = (chunk: string) => {
       this.text += chunk
@@ -63,14 +66,13 @@ export class CommandTree {
       .configureHelp(formatFor(columns))
       .configureOutput({ writeOut: append, writeErr: append, getOutHelpWidth: width, getErrHelpWidth: width })
       .exitOverride()
-    // Global options are accepted anywhere on the command line.
     addGlobalFlags(program)
     const asked = registry.find(argv.slice(0, 2).join(' '))
     if (asked !== undefined && hasCommand(asked)) this.#addOperation(addGroup(program, asked.noun, ''), asked)
     else this.#addAll(argv)
   }
 
-  /** Adds only the verbs of nouns in `argv`, because building all verbs takes most of the time of `--help`. */
+  /** Adds verbs only for the nouns in `argv`, because building all verbs takes most of the time of `--help`. */
   #addAll(argv: readonly string[]): void {
     const { program } = this
     const groups = new Map<string, Command>()
@@ -130,7 +132,7 @@ export class CommandTree {
   }
 }
 
-/** Wraps commander's help at this width, because a terminal would break longer lines within words. */
+/** Wraps commander's help at `columns`, because a terminal would break longer lines within words. */
 function formatFor(columns: number) {
   const usual = Object.assign(new Help(), { helpWidth: columns, minWidthToWrap: MIN_DESCRIPTION })
   return {
@@ -231,7 +233,7 @@ function describeOperation(definition: RegisteredOperation): string {
 }
 
 const HTTP_LABEL = 'HTTP:'.padEnd('Permissions: '.length)
-/** The most characters of a call that fit after the label on a line of 60 columns. A longer call takes two lines. */
+/** The number of characters that fit beside the label in 60 columns. */
 const MAX_CALL = 47
 
 function describeCall({ method, path }: { method: string; path: string }): string {
@@ -257,14 +259,13 @@ function placeholderOf({ schema, shape }: Flag): string {
   return shape === 'json' ? '<json>' : '<text>'
 }
 
-/** Adds the operation's flags to its command. A repeated flag is refused unless it takes several values. */
 function addFlags(command: Command, definition: RegisteredOperation): void {
   for (const flag of listFlags(definition)) {
     const { name, shape, schema } = flag
-    // The flag is added only once, because the operation of the command and its other forms may have the same flag.
+    // Another form of the command may have added the same flag.
     if (command.options.some(({ long }) => long === name)) continue
     const isOfForm = name === `--${definition.cli?.form?.flag}`
-    // A flag that chooses the form of a command is optional, although this form requires the flag.
+    // The command works without the flag that chooses this form.
     const description = describeFlag(isOfForm ? { ...flag, isRequired: false } : flag)
     if (shape === 'boolean') {
       command.option(name, description)

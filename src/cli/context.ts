@@ -31,9 +31,9 @@ export interface OperationLine {
 export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
 
 /**
- * The kind of output of a command. `notices`: the command prints only notices and has no result. `result`: a result of
- * this schema, in every format. `text`: a text that the command formats itself, or a result in one of the listed
- * formats. `itemsOf` names the operation whose items have the fields for `--fields`.
+ * `notices`: the command prints notices and has no result. `result`: the schema of the result, which every format can
+ * show. `text`: the formats of a text or result that the command formats itself. `itemsOf`: the operation whose items
+ * have the fields for `--fields`.
  */
 export type Prints =
   | 'notices'
@@ -47,10 +47,10 @@ export interface ProcessLike extends Streams {
   readonly argv: readonly string[]
   readonly env: Environment
   readonly pid: number
-  /** The id of the parent process. This id changes when the parent ends. */
+  /** Changes when the parent ends. */
   readonly ppid: number
   readonly version: string
-  /** The name of the process that other users see, for example in `ps`. May be absent. */
+  /** The name that other users see, for example in `ps`. */
   title?: string
   readonly clock?: Clock
   /** Sends the requests of commands with `--url`. By default, requests are sent over sockets. */
@@ -84,8 +84,7 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   /** The whole run shares one reader, because standard input can be read only once. */
   readonly input: InputReader
   /**
-   * The secrets that a person has typed. If the vault is opened again, the person is not asked again. `told`: the
-   * notices already printed.
+   * Secrets that a person has typed, so that opening the vault again needs no prompt. `told`: notices already printed.
    */
   readonly typed: { passphrase?: string; storePassword?: string; triesLeft?: number; told: Set<string> }
   readonly signal: AbortSignal
@@ -93,10 +92,10 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   readonly hangUp: AbortSignal
   parentPid(): number
   /**
-   * A command calls this function if the command ends by itself when `signal` is aborted. Afterwards no signal
-   * interrupts the command, not even SIGHUP.
+   * A command that ends by itself when `signal` is aborted calls this function. Afterwards no signal interrupts the
+   * command, not even SIGHUP.
    */
   handlesSignals(): void
-  /** The open vaults of this run. An interrupt closes them. */
+  /** The open vaults of this run. An interrupt closes these vaults. */
   readonly opened: Set<Vault>
 }

@@ -28,7 +28,7 @@ export async function main(process: ProcessLike): Promise<number> {
 
 class CommandLine {
   readonly #process: ProcessLike
-  /** Undefined until the flags are parsed. Parsing the flags may fail, so there may never be a context. */
+  /** Undefined until the flags are parsed. */
   #context: CommandContext | undefined
   readonly #input: InputReader
   readonly #stop = new AbortController()
@@ -78,7 +78,7 @@ class CommandLine {
     try {
       await Promise.race([perform(context, parsed, this.#process), end])
     } finally {
-      // After an interrupt, closing completes and syncs the work in progress.
+      // Closing a vault completes and syncs its work in progress, also after an interrupt.
       for (const vault of this.#opened) await vault.close()
       this.#process.off('SIGHUP', this.#noteHangUp)
     }
@@ -101,10 +101,7 @@ class CommandLine {
     this.#input.release()
   }
 
-  /**
-   * Stops the command at the first signal. Closing the terminal sends SIGHUP. Removes the listeners too, so that a
-   * second signal ends the process.
-   */
+  /** Removes the listeners, so that a second signal ends the process. */
   readonly #interrupt = () => {
     this.#release()
     this.#stop.abort()
@@ -123,7 +120,7 @@ class CommandLine {
     const { applyProfile } = await import('./commands/profile.js')
     const env = await applyProfile(flags, process.env)
     const config = readConfig(flags, env)
-    // Other users see the command line. If it contains the address of a store, the address may contain a password.
+    // Other users can see the command line, which may contain the password of the store.
     if (config.store?.includes('@')) process.title = 'coffer'
     const [, script = ''] = process.argv
     this.#context = {
@@ -175,7 +172,7 @@ async function perform(
   }
   const { chooseForm, isExplained, runOperation } = await import('./run.js')
   const line = chooseForm(command, { context, args, options })
-  // With `--curl`, the command prints text, whatever the format of results.
+  // `--curl` prints text, so the output flags are not checked.
   if (options.curl !== true)
     output.checkOutput(context, output.printingOf(line.definition, isExplained(options)), options)
   return runOperation(line)

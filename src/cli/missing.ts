@@ -1,4 +1,4 @@
-/** Explains errors about missing records to people: with the noun, the given id, and a command that lists the ids. */
+/** Adds the noun, the given id and a command that lists the ids to errors about missing records. */
 import { isKey } from '../domain/text/base58.js'
 import { quoteWord } from '../domain/text/quote-word.js'
 import { isShortId, SHORT_LENGTH } from '../domain/token/short-id.js'
@@ -11,8 +11,8 @@ import { display, truncate } from './output/display.js'
 
 const MAX_COLUMNS = 60
 /**
- * The keys are names of records in messages. `noun`: the noun of the commands for these records, if it differs from the
- * key. `list`: the command that lists the records, if it is not `NOUN list`.
+ * By the name of the record in messages. `noun`: the noun of the commands, if it differs from this name. `list`: the
+ * command that lists the records, if it is not `NOUN list`.
  */
 const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: string }>> = {
   '3DS session': { noun: '3ds' },
@@ -28,13 +28,13 @@ const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: s
   'token intent': { noun: 'intent' },
 }
 /**
- * The start of the message of an operation. The message does not contain the id, because the API does not repeat
+ * Matches the start of an operation's message. The message does not contain the id, because the API does not repeat
  * input.
  */
 const MISSING = /^(There is|.* has) no ([A-Za-z\d ]+?) with this (?:id|key or id|name)(?=[,.])/
 const UNLINKED = /^These tokens(?= are not linked\.$)/
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-/** Nine digits or more: a person may have typed the number of a card or an identity number instead of an id. */
+/** Matches nine digits or more, which may be a card number or an identity number. */
 const NUMBER = /(?:\d[ -]?){9}/
 
 interface Asked {
@@ -44,9 +44,8 @@ interface Asked {
 }
 
 /**
- * Explains an error about a missing record. An error about anything else is returned unchanged. If JSON was
- * requested, every error is returned unchanged. `id`: the id that the command looked for, if the input does not
- * contain it.
+ * Explains an error about a missing record. Returns any other error unchanged, and every error if the output is JSON.
+ * `id`: the id that was looked for, if the input does not contain this id.
  */
 export async function explainMissing(asked: Asked, error: unknown, id?: string): Promise<unknown> {
   const { definition, input } = asked
@@ -72,8 +71,7 @@ function explainUnlinked({ definition, input }: Asked, error: CofferError): Coff
 }
 
 export function describeMisspelled(noun: string, given: string, near: string): string {
-  // For a key, no list is suggested: `coffer app key list` needs the id of an application, which is not known
-  // here.
+  // `coffer app key list` needs the id of an application, which is not known here.
   const list = noun.includes(' ') ? '' : ` List them: coffer ${noun} list`
   return `${describeIds(`No ${noun}`, [given])}. Did you mean "${near}"?${list}`
 }
@@ -115,7 +113,7 @@ async function describeAdvice(
   return `${begin}List them: ${['coffer', list.name, ...within.map(quoteWord)].map(display).join(' ')}`
 }
 
-/** Whether a message may show the id. The id must not be shown if it can be the number of a card or person, or an API key. */
+/** A message must not show a text that can be a card number, an identity number or an API key. */
 function isShowable(id: string): boolean {
   return UUID.test(id) || !(NUMBER.test(id) || isKey(id.slice(id.lastIndexOf('_') + 1)))
 }

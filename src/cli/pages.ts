@@ -10,13 +10,13 @@ import { isList } from './output/fields.js'
 import type { Task } from './task.js'
 
 const LARGEST_PAGE = 1000
-/** The page size of lists by cursor. In a list by cursor, a late page takes no longer than the first page. */
+/** The page size of lists by cursor, in which late pages are as fast as the first page. */
 const CURSOR_PAGE = 100
 const NAMES_AT_ONCE = 50
 const MAX_NAMES = 10_000
-/** Limits the JSON that is kept in memory, because only NDJSON, ids and values are printed page by page. */
+/** Formats other than NDJSON, ids and values keep all pages in memory. */
 const MAX_GATHERED_BYTES = 128 * 1024 * 1024
-/** The size of a page counts as this many bytes more, so that endless empty pages reach the limit too. */
+/** Added to the size of each page, so that endless empty pages reach the limit too. */
 const PAGE_BYTES = 1024
 const STREAMED: readonly Format[] = ['ndjson', 'id', 'value']
 
@@ -35,8 +35,8 @@ export async function printPages(task: Task): Promise<void> {
     definition.name === 'token list' && isEverything
       ? walkPages(task, { size: CURSOR_PAGE }, context.signal, 'token list-after')
       : walkPages(task, { ...input, size }, context.signal)
-  // For formats that are printed page by page, this process opens the vault with the role of a server. Therefore
-  // other programs can use the vault in the meantime, for example the program that reads this output.
+  // A process with the role of a server lets other programs use the vault, for example the program that reads this
+  // output.
   if (STREAMED.includes(format)) await task.withOpenVault(() => task.print(itemsOf(pages)), 'server')
   else await task.print(await task.withOpenVault(() => collectPages(pages, format)))
 }
@@ -110,8 +110,8 @@ async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Prom
 export type IsMasked = (token: TokenView) => boolean
 
 /**
- * Returns a function that says whether the data of a token is masked. Returns undefined if the caller sees all data
- * unmasked. If the caller may not read its own rules, all data counts as masked.
+ * Returns undefined if the caller sees all data unmasked. If the caller may not read its own rules, all data counts as
+ * masked.
  */
 export async function findMasked({ ask, key, options }: Task): Promise<IsMasked | undefined> {
   if (key === undefined) return options.reveal === true ? undefined : () => true

@@ -8,8 +8,7 @@ import { DEFAULT_COLUMNS } from './output/terminal.js'
 import type { TerminalCommand } from './task.js'
 
 /**
- * Parses `argv`, which does not contain node and the script. `text` is the requested help or version. For the help of
- * the program, `text` is empty.
+ * `argv`: without node and the script. `text`: the requested help or version. Empty for the help of the program.
  * @throws CofferError `usage`
  */
 export function parseLine(

@@ -45,7 +45,7 @@ export function chooseForm(
   for (const flag of chosen && definition.endpoint === undefined ? ROUTE_FLAGS : [])
     if (options[keyOf(flag)] !== undefined)
       throw usage(`--${flag} cannot be combined with --${chosen!.flag}.`)
-  // A flag that only chooses the form has no value.
+  // The flag that chose the form is removed if it has no value.
   const given = Object.entries(options).filter(([key, value]) => key !== chosen?.flag || value !== true)
   return { ...line, definition, options: Object.fromEntries(given) }
 }
@@ -81,7 +81,7 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
   if (names !== undefined) return runEach(task, tasks, { names, faults }, hooks)
   const perform = () => (hooks.run ?? askAndPrint)(task, askAndPrint)
   try {
-    // The vault stays open while a table is drawn, because the view of a table may ask the vault for more than the answer.
+    // The vault stays open while a table is drawn, because the view may need further answers of the vault.
     await (hooks.view !== undefined && format === 'table' ? task.withOpenVault(perform) : perform())
   } catch (error) {
     throw await explainMissing(task, error)
@@ -98,9 +98,7 @@ export function runOnTokens(context: CommandContext, options: Options, run: NonN
   return runOperation({ context, definition, args: [], options }, { run })
 }
 
-/**
- * True for lists and new records: --quiet prints only the ids of these. False for new keys, which are shown only once.
- */
+/** On a terminal, `--quiet` prints lists and new records as ids, but not new keys, which are shown only once. */
 function isIdEnough({ context, definition }: OperationLine): boolean {
   const { terminal, config } = context
   const { output, endpoint } = definition
@@ -116,11 +114,7 @@ export function isExplained({ explain, explainAs }: Options): boolean {
   return explain === true || typeof explainAs === 'string'
 }
 
-/**
- * Prints the access decision for `application`. If no application is given, prints the decision for the
- * caller.
- * @throws CofferError `not_found`
- */
+/** If `application` is undefined, explains the request of the caller. @throws CofferError `not_found` */
 async function explainTask(task: Task, application: string | undefined): Promise<void> {
   const explanation = await task.explain(application).catch(async (error: unknown) => {
     throw await explainMissing(task, error, application)
@@ -189,7 +183,7 @@ async function askAndPrint(task: Task): Promise<void> {
   if (format === 'json' || !isObject(result)) return
   if (format !== 'table') {
     if (!isList(result) || input.size !== undefined || input.page !== undefined) return
-    // A table shows its position in the list already.
+    // A table already says which part of the list it contains.
     const { total_pages: pages, total_items: total } = result.pagination
     if (pages > 1) await notice(`Showing ${result.data.length} of ${total}. Add --all to list all.`)
     return
@@ -199,22 +193,21 @@ async function askAndPrint(task: Task): Promise<void> {
   if (state?.isMasked === false) return notice('! in plaintext')
   const what = state === undefined ? 'The data has no mask, so it is not shown.' : '• masked.'
   const how =
-    options.reveal === true ? 'This key may not see it in plaintext.' : await findWayToReveal(task, result)
+    options.reveal === true
+      ? 'This key may not see the data in plaintext.'
+      : await findWayToReveal(task, result)
   await notice(`${what} ${how}`.trim())
 }
 
-/**
- * Advice on how to see the data of the token in plaintext. The advice is empty if the caller may not see the
- * plaintext.
- */
+/** Returns an empty text if the caller may not see the plaintext. */
 async function findWayToReveal(task: Task, token: Readonly<Record<string, unknown>>): Promise<string> {
   const { context, definition, key, askAsOwner } = task
   if (context.config.noReveal) return ''
   const isRead = definition.log?.operation === 'read'
   const get = `coffer token get ${quoteWord(String(token.id))}`
   if (key !== undefined) {
-    // The rules of an application decide what the application sees, so a command with its key needs no `--reveal`. Only
-    // answers to writes are always masked.
+    // With the key of an application, the rules of the application decide what a read shows. Answers to writes are
+    // always masked.
     const isMasked = isRead ? undefined : await findMasked(task)
     return isMasked?.(token as unknown as TokenView) === false ? `Show it with: ${get}` : ''
   }
@@ -235,8 +228,8 @@ interface Several {
 }
 
 /**
- * Performs the tasks in their order. The first failure or an interrupt ends the command, and finished tasks are not
- * undone. JSON and ids are printed after each task, a table or CSV at the end.
+ * The first failure or an interrupt ends the command, and finished tasks are not undone. JSON and ids are printed after
+ * each task, a table or CSV at the end.
  */
 async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: Several, hooks: Hooks) {
   const { definition, format, context, options } = whole
@@ -279,8 +272,7 @@ async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: S
     }
   }
   try {
-    // If the work is long, this process opens the vault with the role of a server, so that other commands can use the vault in
-    // the meantime.
+    // The role of a server lets other commands use the vault during long work.
     await whole.withOpenVault(work, isLong ? 'server' : 'command')
   } catch (error) {
     throw error instanceof CofferError && place.isBegun ? explainPlace(error, names, place) : error

@@ -10,14 +10,11 @@ interface ShortForm {
   readonly placeholder: string
   readonly example: string
   readonly topic: string
-  /** Parses a text. `before`: the values of earlier flags. @throws CofferError `usage` */
+  /** `before`: the values of earlier flags. @throws CofferError `usage` */
   parse(text: string, before: readonly unknown[]): unknown[]
   /** Returns one line. Requires: the value fits its schema. */
   format(value: unknown): string
-  /**
-   * Completions of the text typed so far. Each completion begins with the text typed so far. In a completion, a tab
-   * and a description may follow the text.
-   */
+  /** A completion begins with `begun`, and may end with a tab and a description. */
   complete(begun: string): string[]
 }
 

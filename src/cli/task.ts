@@ -34,27 +34,22 @@ export interface Hooks {
   confirm?(task: Task): Promise<void>
   /**
    * Returns the value to print instead of the answer. `answer` is a page, all pages, or a stream of items if `--all`
-   * prints lines. The usual run handles `--all` and the other output flags.
+   * prints lines.
    */
   view?(answer: unknown, task: Task): unknown
-  /**
-   * Performs the operation and prints the answer. `usual` does what a command without this hook does: it performs the
-   * operation and prints the answer.
-   */
+  /** Performs the operation and prints the answer. `usual` is what a command without this hook does. */
   run?(task: Task, usual?: (task: Task) => Promise<void>): Promise<void>
 }
 
 export interface Presentation {
   readonly arguments?: ArgSpecs
   readonly options?: readonly CommandOption[]
-  /**
-   * The operation that the command requests from a server, if a server performs another operation than a local vault.
-   */
+  /** The operation to request from a server, if a local vault performs another operation. */
   readonly servedBy?: OperationName
   readonly result?: Schema
   readonly empty?: string
   readonly layout?: Pick<PrintOptions, 'wraps' | 'optional'>
-  /** Makes the rows of a table for people. With `--wide`, this function is not called. */
+  /** Not called with `--wide`. */
   summarize?(items: readonly unknown[], nowMs: number): ReturnType<Summarize>
   readonly hooks?: Hooks
 }
@@ -62,7 +57,6 @@ export interface Presentation {
 export type Presentations = { readonly [Name in OperationName]?: Presentation }
 
 export interface TerminalCommand {
-  /** The name of the command: a single word such as `serve`, or noun and verb such as `token create`. */
   readonly name: string
   readonly summary: string
   readonly details?: string
@@ -70,10 +64,7 @@ export interface TerminalCommand {
   readonly options?: readonly CommandOption[]
   readonly examples: readonly string[]
   readonly prints: Prints
-  /**
-   * The command is parsed without loading the operations. A command that is alone loads the operations that it needs
-   * itself.
-   */
+  /** The command is parsed without loading the operations. The command itself loads the operations that it needs. */
   readonly isAlone?: true
   run(context: CommandContext, args: Args, options: Options): Promise<void>
 }
@@ -88,7 +79,7 @@ interface RunOptions extends OperationLine {
 export type Task = ReturnType<Run['createTask']>
 
 const REPLAYED = 'Nothing was done: this is the answer to the first command with this idempotency key.'
-/** A command that only reads purges expired tokens for at most this time. */
+/** The time limit for purging expired tokens after a command that only reads. */
 const SWEEP_BY_READING_MS = 20
 
 /** One run of a command, with a task for each input. The tasks share the open vault. */
@@ -115,8 +106,8 @@ export class Run {
       notice,
       withOpenVault: this.#withOpenVault,
       /**
-       * Performs an operation as the same caller; default: the operation of the command. `repeatKey`: the idempotency
-       * key for a server.
+       * Performs an operation as the caller of the command. `repeatKey`: the idempotency key for an operation that is
+       * not the operation of the command.
        */
       ask: async (asked = input, operation = name, repeatKey?: string): Promise<unknown> => {
         const mayFallBack = operation === name && mayRunOffline(definition)
@@ -148,7 +139,7 @@ export class Run {
         const request = { operation: name, input, as, explain: { application } }
         return (await askOnce(context, request)) as Explanation
       },
-      /** Prints one answer, or the answers of several inputs. `marks`: texts that follow the names of fields. */
+      /** `marks`: texts that follow the names of fields. */
       print: (result: unknown, other = format, marks?: PrintOptions['marks']) =>
         this.#print(input, result, { format: other, marks, hints: this.#describeHints(input) }),
     }
@@ -184,7 +175,7 @@ export class Run {
     })
     const performed = { definition, input, result }
     try {
-      // If the reader closes the output early and the answer has a secret, this is an error.
+      // A secret in the answer is lost if the reader closes the output early.
       if (!(await printed) && hasSecret(performed))
         throw new CofferError('storage_failed', 'The output of the command was not read.')
     } catch (error) {
@@ -206,8 +197,8 @@ export class Run {
   }
 
   /**
-   * Keeps the vault open while `work` runs, then purges expired tokens. If `role` is a server's role, other processes
-   * can use the vault in the meantime.
+   * Keeps the vault open while `work` runs, then purges expired tokens. The role `server` lets other processes use the
+   * vault in the meantime.
    */
   readonly #withOpenVault = async <T>(work: (vault: Vault) => Promise<T>, role?: Role): Promise<T> => {
     if (this.#opened !== undefined) return work(this.#opened)
@@ -229,10 +220,7 @@ export class Run {
   }
 }
 
-/**
- * The columns of a table. A column is added for each secret that is shown only once, such as the keys of new
- * applications.
- */
+/** Adds a column for each secret that is shown only once, such as the keys of new applications. */
 function columnsOf({ columns, output }: OperationLine['definition'], result: unknown): readonly string[] {
   const item = output && itemOutput(output)
   const properties = (item?.type === 'object' && item.properties) || {}

@@ -30,8 +30,7 @@ export async function readUserSettings(directory: string): Promise<UserSettings>
   const path = userSettingsPath(directory)
   let file: number | undefined
   try {
-    // Every command reads the file, so it is read synchronously. O_NONBLOCK prevents blocking if a named pipe has this
-    // name.
+    // O_NONBLOCK prevents blocking if a named pipe has this name.
     file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const settings = parseSettings(readFileSync(file, 'utf8'), path)
     const mayOthers = (fstatSync(file).mode & OTHERS_MAY) !== 0
@@ -69,9 +68,7 @@ export async function writeUserSettings(directory: string, { others, ...known }:
   replaceUserFile(findTarget(path), `${text}\n`)
 }
 
-/**
- * The target of a symbolic link. Returns `path` itself if it is not a link, or if the target of the link is missing.
- */
+/** Returns `path` itself if it is no link, or if the target of the link is missing. */
 function findTarget(path: string): string {
   try {
     return realpathSync(path)

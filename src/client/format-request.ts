@@ -17,7 +17,10 @@ export interface FormattedRequest {
   body?: RequestBody
 }
 
-/** `target` is path and query. There is a body only if the route takes one. @throws CofferError as {@link formatTarget} */
+/**
+ * `target`: path and query. There is a body only if the route takes a body.
+ * @throws CofferError as {@link formatTarget}
+ */
 export function formatRequest(definition: RoutedOperation, input: OperationInput): FormattedRequest {
   const { method, parameters, takesBody } = definition.endpoint
   const target = formatTarget(definition, input)
@@ -30,7 +33,7 @@ export function formatRequest(definition: RoutedOperation, input: OperationInput
   return { method, target, contentType: types[0]!, body }
 }
 
-/** A call of a proxy, passed on unchanged. @throws CofferError `usage` for a dry run, because no server performs one */
+/** A call of a proxy, passed on unchanged. @throws CofferError `usage` for a dry run, which no server performs */
 export function formatRelayed(relay: Relay, input: OperationInput, prefix: string) {
   const { target, method = 'POST', path = '', headers = {}, body, dry_run } = input as InputOf<'proxy call'>
   if (dry_run === true) throw usage('A dry run needs the vault itself, not a server.')
@@ -78,7 +81,7 @@ function encode(text: string, name: string): string {
 
 /**
  * Returns a form with a file. The boundary is random, so that nobody can put the boundary into the content on purpose.
- * @throws CofferError `validation` if the content is of another kind
+ * @throws CofferError `validation` if the content is neither text, bytes nor an iterable of bytes
  */
 function formatForm(
   { file, json }: { file: string; json: string },

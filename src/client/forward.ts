@@ -46,10 +46,7 @@ export function createForwarder(
   }
 }
 
-/**
- * Reads the address of the receiver. A host and path without a scheme (`localhost:3000/events`) and a port alone (`3000`) are
- * accepted too.
- */
+/** Also accepts a host and path without a scheme (`localhost:3000/events`), and a port alone (`3000`). */
 function readAddress(given: string): URL {
   const text = /^\d{1,5}$/.test(given) ? `localhost:${given}` : given
   const full = /^[a-z]+:\/\//i.test(text) ? text : `http://${text}`

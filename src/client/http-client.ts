@@ -22,7 +22,7 @@ export interface HttpClientOptions {
   url: string
   key: string
   prefix?: string
-  /** Asks the server for no-reveal mode. If the server does not know this mode, its answers are not shown. */
+  /** Requests no-reveal mode from the server. If the server does not support this mode, its answers are not shown. */
   noReveal?: boolean
   fetch: Fetch
   signal?: AbortSignal
@@ -35,11 +35,10 @@ export interface HttpClientOptions {
   /** Returns the advice on how to set the prefix, for the error about a server with another prefix. */
   prefixAdvice?(prefix: string): string
   /**
-   * Creates idempotency keys for POSTs that change data, so that a repeated POST is performed once. Without this function, POSTs
-   * have no key.
+   * Creates idempotency keys for POSTs that change data, so that a repeated POST is performed once. If this function is
+   * absent, POSTs have no key.
    */
   createKey?(): string
-  /** Resolves after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<unknown>
   /** Returns a number from 0 to 1, so that several clients do not all repeat their requests at the same time. */
   random(): number
@@ -171,7 +170,7 @@ async function send(
     const bytes = await collectBytes(answer.body ?? [], maxAnswerMib * 1024 * 1024)
     if (bytes === undefined)
       throw new CofferError('unavailable', `The answer is larger than the limit of ${maxAnswerMib} MiB.`)
-    // An abort closes the connection. A closed connection also ends a body without a length.
+    // An abort closes the connection, which looks like the end of a body that has no length.
     signal.throwIfAborted()
     return { status: answer.status, headers: answer.headers, text: decodeUtf8(bytes, 'the answer') }
   } catch (error) {
@@ -195,7 +194,7 @@ async function* receive(
 ): AsyncGenerator<Uint8Array> {
   try {
     yield* pieces ?? []
-    // An abort closes the connection. A closed connection also ends a body without a length.
+    // An abort closes the connection, which looks like the end of a body that has no length.
     signal.throwIfAborted()
   } catch (error) {
     const message = `The connection to the server ended before the content was complete (${describeFailure(error)}).`
@@ -203,7 +202,7 @@ async function* receive(
   }
 }
 
-/** The name of a failure. The message of the failure is left out, because it may quote the request. */
+/** Returns the name of a failure, and not its message, which may quote the request. */
 function describeFailure(error: unknown): string {
   const { code, cause, name } = error as { code?: unknown; cause?: { code?: unknown }; name?: unknown }
   const known = [code, cause?.code, name].find((each) => typeof each === 'string' && /^\w{1,60}$/.test(each))

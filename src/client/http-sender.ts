@@ -24,7 +24,7 @@ export class HttpSender {
   readonly #opened = new Map<boolean, ReturnType<typeof open>>()
   readonly #trust: Trust
 
-  /** `trust` returns the trusted certificates. `trust` is called for the first connection over TLS. */
+  /** `trust` returns the trusted certificates, and is called for the first connection over TLS. */
   constructor(trust: Trust) {
     this.#trust = trust
   }

@@ -1,6 +1,6 @@
 /**
- * Listens to the events of a vault: takes them from the server, sends them to an address or a function, and reports the answers.
- * The server retries an event without a 2xx answer later.
+ * Takes the events of a vault from its server, sends them to an address or a function, and reports the answers. The
+ * server retries an event without a 2xx answer later.
  */
 
 import { omitUndefined } from '../domain/omit-undefined.js'
@@ -9,7 +9,7 @@ import { CofferError } from '../errors.js'
 
 /** A server answers a request for events after at most this time, even if no event has occurred. */
 const LONG_POLL_MS = 20_000
-/** The pause between two requests for events, ms, if a request must not wait for events. */
+/** The pause between two requests for events, ms, if a request for events must not wait. */
 const ASKED_EVERY_MS = 1000
 const AT_ONCE = 16
 /** The server stores at most this many characters of an answer. */
@@ -29,7 +29,7 @@ export interface ListenedEvent {
   readonly body: string
 }
 
-/** `status` is absent without an answer, and `failure` then says why. `ms`: how long the answer took. */
+/** Without an answer, `status` is absent and `failure` contains the reason. `ms`: how long the answer took. */
 export interface ListenedAnswer {
   readonly status?: number | undefined
   readonly answer?: string | undefined
@@ -55,14 +55,14 @@ export interface Listening {
 type Ask = (operation: string, input: Record<string, unknown>) => Promise<unknown>
 
 export interface ListenOptions {
-  /** Performs operations. `report` also works while `ask` waits for an answer. */
+  /** Performs an operation. `report` is called while `ask` waits for events. If `report` is absent, `ask` is called. */
   ask: Ask
   report?: Ask
   url?: string | undefined
   events?: readonly string[] | undefined
   /**
-   * How long the server may wait for an event, ms. Default: 20,000. 0 if other processes could not use the vault
-   * during a wait.
+   * How long the server may wait for an event, ms. Default: 20,000. Returns 0 if other processes could not use the
+   * vault during a wait.
    */
   longestWaitMs?(): number
   /** Sends an event to its receiver. If `send` is undefined, each event counts as delivered. */
@@ -75,7 +75,7 @@ export interface ListenOptions {
   wait(ms: number, signal: AbortSignal): Promise<unknown>
 }
 
-/** The codes of errors that a retry does not change. */
+/** A retry is useless after an error with one of these codes. */
 const FINAL = [
   'unauthenticated',
   'forbidden',
@@ -86,10 +86,7 @@ const FINAL = [
   'interrupted',
 ]
 
-/**
- * Resolves after `signal` was aborted. When this function resolves, the webhook is deleted. @throws CofferError that
- * a retry does not change
- */
+/** Runs until `signal` is aborted, then deletes the webhook. @throws CofferError if a retry is useless */
 export async function listen(options: ListenOptions): Promise<void> {
   const listener = new Listener(options)
   try {
@@ -133,7 +130,7 @@ class Listener {
         return void (await report('control listener close', { id: this.#id }))
       } catch (error) {
         if (isGone(error)) return
-        // After any other error, the listener tries again, because the connection may have led to a server that has ended since.
+        // Tries again, because the connection may have led to a server that has ended.
         if (isFinal(error)) throw error
         if (attempt < CLOSE_ATTEMPTS) continue
         const { problem } = this.#options
@@ -195,8 +192,8 @@ class Listener {
       failure: failure?.slice(0, MAX_CHARACTERS / 2),
     })
     const reports = [{ id, attempt, ...told }]
-    // If the report is lost, the server gives the event again after its lease. The receiver recognizes a repeated
-    // event by its id.
+    // If the report is lost, the server sends the event again after its lease. The receiver recognizes a repeated event
+    // by its id.
     await report('control listener report', { id: this.#id, reports }).catch((error: unknown) => {
       if (isFinal(error) && !signal.aborted) throw error
     })
@@ -217,7 +214,7 @@ class Listener {
       )
       return
     }
-    // A reset of the vault stops operations in progress. After the reset, the next request for events works.
+    // A reset of the vault ends requests in progress with a conflict. The next request works.
     if (error.code === 'conflict') return void (await wait(FIRST_PAUSE_MS, signal))
     if (this.#failures === 0) await problem?.(describeLoss(error))
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures)
@@ -228,7 +225,7 @@ class Listener {
 
 function describeLoss({ code, message }: CofferError): string {
   const what = code === 'unavailable' ? 'The connection to the server is lost.' : message
-  return `${what} Trying again until the server answers. Events wait there.`
+  return `${what} Trying again until the server answers. The server keeps the events.`
 }
 
 function isGone(error: unknown): boolean {

@@ -15,7 +15,7 @@ export interface WholeAnswer {
   readonly status: number
   readonly headers: Iterable<readonly [string, string]> & { get(name: string): string | null | undefined }
   readonly text: string
-  /** The content of the answer if it is a file: `pieces` then replaces `text`. */
+  /** Replaces `text` if the answer is a file. */
   readonly pieces?: AsyncIterable<Uint8Array>
 }
 
@@ -23,7 +23,7 @@ export interface WholeAnswer {
 const ADDED = ['cache-control', 'content-security-policy', 'date', 'x-content-type-options']
 const PLAIN = 'text/plain; charset=utf-8'
 
-/** The most that a terminal shows of the text of one problem. */
+/** The limit for each text of a problem. */
 const MAX_CHARACTERS = 4000
 const MAX_PROPERTIES = 100
 const MAX_MESSAGES = 10
@@ -31,13 +31,13 @@ const MAX_MESSAGES = 10
 const PROBLEM_TYPE = /^urn:coffer:problem:([a-z-]{1,40})$/
 /** The codes of errors that concern only this process. An answer of a server cannot have these codes. */
 const OWN: readonly string[] = ['usage', 'interrupted'] satisfies ErrorCode[]
-/** The title of an error with the code `card_refused`. */
+/** Matches the title of an error with the code `card_refused`. */
 const REFUSAL = /^[A-Z_]{1,60}$/
 const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 
 /**
- * Returns the outcome of the operation, or the error that the server has sent. @throws CofferError `unavailable` if the answer
- * does not follow the interface
+ * Returns the outcome of the operation, or the error that the server has sent.
+ * @throws CofferError `unavailable` if the answer does not follow the interface
  */
 export function readAnswer(
   definition: RegisteredOperation,
@@ -72,8 +72,8 @@ function readJson(text: string): unknown {
 }
 
 /**
- * Status, headers and body of an answer that reactor code or a destination has written. A server of Coffer
- * marks these answers. Returns undefined for an answer of the server itself.
+ * Returns undefined for an answer of the server itself. A server of Coffer marks answers that reactor code or a
+ * destination has written.
  */
 function readPassed(
   { http }: RegisteredOperation,
@@ -120,7 +120,7 @@ function readServiceError(error: unknown): ServiceError | undefined {
     : undefined
 }
 
-/** Our servers send the code of an error. For other servers, the code follows from the status. */
+/** Servers of Coffer send the code of an error. For other servers, the code follows from the status. */
 function findCode({ noun, verb }: RegisteredOperation, status: number, type: unknown): ErrorCode {
   const named = PROBLEM_TYPE.exec(String(type))?.[1]?.replaceAll('-', '_')
   if (named !== undefined && Object.hasOwn(ERRORS, named) && !OWN.includes(named)) return named as ErrorCode
@@ -130,9 +130,7 @@ function findCode({ noun, verb }: RegisteredOperation, status: number, type: unk
   return ofReactor || (codes[0] ?? (status >= 500 ? 'unavailable' : 'validation'))
 }
 
-/**
- * Errors of a server name query parameters. Here these names become names of properties, as in errors of a local vault.
- */
+/** Replaces the names of query parameters and headers by names of properties, as in errors of a local vault. */
 function readErrors({ endpoint }: RegisteredOperation, errors: unknown): PropertyErrors | undefined {
   if (!isObject(errors)) return undefined
   const entries = Object.entries(errors).slice(0, MAX_PROPERTIES)

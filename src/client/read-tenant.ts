@@ -32,29 +32,28 @@ export type PulledSeed = { name?: string; settings?: object } & Partial<Record<P
 
 export interface PulledTenant {
   seed: PulledSeed
-  /** Parts that the server does not have, or that the key may not read. */
   unread: { part: string; status: number; permission: string }[]
   /** Attributes that Coffer does not know, as `list.attribute`. */
   unknown: string[]
-  /** References that were removed, because their records were not read. */
   unresolved: string[]
 }
 
 interface Effects {
-  /** Performs an operation on the server. */
   ask(operation: string, input: Readonly<Record<string, unknown>>): Promise<unknown>
   /** ms since the epoch. */
   clock(): number
-  /** Called after each page with the number of records so far. */
   show(count: number): Promise<void>
 }
 
-/** The input of the request for a page. The first page is 1. */
+/** The first page is 1. */
 export function pageInputOf({ pages }: { pages: boolean }, page: number): Record<string, unknown> {
   return pages ? { page, size: PAGE } : {}
 }
 
-/** @throws CofferError the error of a request, except 403, 404, 405 and 501; `too_large`, `unavailable`, `request_timeout` */
+/**
+ * @throws CofferError `too_large`, `unavailable`, `request_timeout`, and errors of requests except 403, 404, 405 and
+ * 501
+ */
 export async function readTenant(effects: Effects): Promise<PulledTenant> {
   const reader = new TenantReader(effects)
   await reader.read()
@@ -202,10 +201,7 @@ class TenantReader {
   }
 }
 
-/**
- * A record in an answer has its transform in two forms: as a single value and as a list. If the list exists, removes the single
- * value.
- */
+/** If a record contains a transform both as a single value and as a list, removes the single value. */
 function preferList(item: Record<string, unknown>, single: string): void {
   if (item[`${single}s`] !== undefined) delete item[single]
 }

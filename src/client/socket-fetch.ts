@@ -11,13 +11,12 @@ export interface SocketOptions {
   insecure?: boolean | undefined
 }
 
-/** @throws CofferError `usage` if `text` is no address, or if a connection to it would not be encrypted */
+/** @throws CofferError `usage` if `text` is no address, or if connections to this address would not be encrypted */
 export function readServerUrl(text: string, { insecure = false }: SocketOptions = {}): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw usage('The address of a server begins with https://, or http:// on this machine.')
-  // The user, password, query and fragment of an address could contain a key, and the client does not use these
-  // parts.
+  // These parts of an address could contain a key, and the client does not use them.
   if (url.username + url.password + url.search + url.hash !== '')
     throw usage(
       'The address of a server cannot contain a user, a query or a fragment. Give the key as COFFER_API_KEY.',

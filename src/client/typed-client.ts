@@ -44,7 +44,6 @@ export type Methods<Names extends OperationName> = {
 
 export type Client = Methods<RoutedName>
 
-/** Nouns whose property is not their regular plural. */
 const IRREGULAR = {
   app: 'applications',
   invite: 'invitations',

@@ -35,12 +35,9 @@ export type VaultServiceOptions = Omit<
 
 export interface VaultAnswererOptions {
   control: ControlState
-  /** The control key. `key` is absent if no request can reach the control plane. */
+  /** The control key. Undefined: no request can reach the control plane. */
   key?: string | undefined
-  /**
-   * Whether other machines may use the control plane. Other machines may use the control plane only if the control
-   * key was chosen for this purpose. Default: false.
-   */
+  /** Whether other machines may use the control plane. Default: false. */
   isKeyForOthers?: boolean | undefined
   dashboard?: Dashboard | undefined
   prefix: string
@@ -49,7 +46,7 @@ export interface VaultAnswererOptions {
 
 const METRICS_PATH = `${CONTROL_PATH}/metrics`
 
-/** A browser requests these paths to show the page. Requests for these paths are not recorded. */
+/** Browsers request these paths to show the page. These requests are not recorded. */
 const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
 
 export function createVaultAnswerer(given: VaultServiceOptions, options: VaultAnswererOptions): Answerer {
@@ -92,8 +89,8 @@ export function createVaultService(
     [...controlPlane, ...page, chooseFork(prefix), watch(dashboard), ...recorded],
     answerVault,
   )
-  // A request that reactor code sends during its run does not wait for a reset. A reset waits for the call that started the run, and
-  // this call waits for its code. If the code also waited for the reset, neither the reset nor the call would end.
+  // Requests of reactor code skip `holdData`. A reset waits for the call that started the run, and this call waits for
+  // the code. If the code also waited for the reset, all three would wait forever.
   const answerOwn = inOrder(
     [watch(dashboard), recordRequest(prefix, registry), applyFaults(refusal)],
     answerVault,
@@ -101,9 +98,7 @@ export function createVaultService(
   return { answerer: (request) => answer(new VaultExchange(request, control)), answerOwn }
 }
 
-/**
- * Without a control plane and without a watched dashboard, requests are not recorded and faults are not applied.
- */
+/** Requests are recorded, and faults are applied, only if the vault has a control plane or the dashboard is watched. */
 function watch(dashboard: Dashboard | undefined): VaultStep {
   return (exchange, next) => {
     const isSeen = exchange.control.app.control !== undefined || dashboard?.isWatched() === true
@@ -122,10 +117,7 @@ function answerDashboard(service: ServiceOptions, dashboard: Dashboard, send: Se
     isBelow(exchange.path, DASHBOARD_PATH) ? answer(exchange.request) : next(exchange)
 }
 
-/**
- * Sends requests that a person makes on the page. Requests of the page are recorded, limited and explained like any
- * other request.
- */
+/** Sends the requests of the page through the same steps as requests from outside. */
 function sendThrough(answer: Answer<VaultExchange>): SendRequest {
   return async (control, request, application) => {
     const exchange = new VaultExchange(request, control)
@@ -148,7 +140,6 @@ function recordBoth(one: RecordEntry, other: RecordEntry | undefined): RecordEnt
   }
 }
 
-/** Creates the service of a vault or of a fork at its first request. */
 function createServices(service: ServiceOptions, requests: RequestCounts) {
   const { version, prefix = DEFAULT_PREFIX } = service
   const describe = () => JSON.stringify(createControlDocument(registry, { version, prefix }))
@@ -165,8 +156,7 @@ function createServices(service: ServiceOptions, requests: RequestCounts) {
           [CONTROL_DOCUMENT_PATH, async () => answerText(200, JSON_TYPE, describe())],
         ]),
         registry: { ...registry, routed: registry.controls },
-        // The previous step has checked the control key, so a request with another key never reaches this
-        // code.
+        // Never called: `answerControlPlane` has checked the control key and sets `identify`.
         authenticate: async () => {
           throw new CofferError('unauthenticated', 'The control plane accepts only its own key.')
         },

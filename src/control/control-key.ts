@@ -1,4 +1,3 @@
-/** Decides whether a request has the key of the control plane. */
 import { createHash } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import { CofferError } from '../errors.js'
@@ -8,27 +7,21 @@ import { createRateLimit, type Rate } from '../http/rate-limit.js'
 import type { App } from '../vault/app.js'
 import { isLocal } from './dashboard.js'
 
-/**
- * The number of wrong keys that one address may send in the period. After this number of wrong keys, requests from the
- * address are refused for some time, and their keys are not compared.
- */
+/** After this number of wrong keys in the period, all requests from the address are refused. */
 export const WRONG_KEYS: Rate = { count: 10, periodMs: 60_000 }
 
 export interface ControlKeyOptions {
   app: Pick<App, 'isEqualSecret'>
   prefix: string
   key: string
-  /**
-   * Whether other machines may use the key. Other machines send the control key in a header that is used for nothing
-   * but the control key.
-   */
+  /** Whether other machines may use the key. Other machines must send the key in the header for control keys. */
   isForOthers: boolean
   /** ms of a monotonic clock. */
   clock?(): number
 }
 
 /**
- * Returns a function that requires the key. If the key is for other machines, wrong keys are counted for each address.
+ * Returns a function that throws unless the request contains the key.
  * @throws CofferError `unauthenticated`, `rate_limited`
  */
 export function createKeyCheck({ app, prefix, key, isForOthers, clock }: ControlKeyOptions) {
@@ -59,9 +52,7 @@ export function createKeyCheck({ app, prefix, key, isForOthers, clock }: Control
   }
 }
 
-/**
- * All addresses of an IPv6 network (64 bits) count as one sender, because one machine can have all of them.
- */
+/** Returns one sender for all IPv6 addresses of a /64 network, because one machine can have all these addresses. */
 function readSender(client: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(client)
   if (mapped !== null) return mapped[1]!

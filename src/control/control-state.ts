@@ -18,15 +18,12 @@ import { Requests } from './requests.js'
 const MAX_SNAPSHOTS = 100
 const MAX_FORKS = 100
 const ASKED_EVERY_MS = 20
-/** The maximum number of times at which a jump of the clock stops. Each stop takes a few milliseconds. */
+/** A jump of the clock stops at most this many times, because each stop takes a few milliseconds. */
 const MAX_STOPS = 1000
-/**
- * Years have four digits, and an expiry date can be a year later than the clock. Therefore the clock ends before the year
- * 9999.
- */
+/** An expiry date can be a year later than the clock, and the year of this date must have four digits. */
 const CLOCK_END = Date.UTC(9999, 0)
 
-/** `blank`: the state before the seed was applied. A fork has no state `blank`. */
+/** `blank`: the state before the seed was applied. Undefined in a fork. */
 interface InMemory {
   memory: MemoryVault
   clock: TestClock
@@ -37,8 +34,9 @@ interface InMemory {
 }
 
 /**
- * Opens a vault in memory with the contents of `seed`. A reset restores these contents. `acceptsTestKeys`: whether the seed may
- * have API keys of any form. `dependencies`: absolute paths. The seed's reactors may declare the packages of these projects.
+ * Opens a vault in memory with the contents of `seed`. A reset restores these contents. `acceptsTestKeys`: whether API
+ * keys in the seed may have any form. `dependencies`: absolute paths of projects. The seed's reactors may declare the
+ * packages of these projects.
  */
 export async function openControlled(
   {
@@ -52,8 +50,8 @@ export async function openControlled(
   try {
     if (dependencies !== undefined) {
       memory.app.configureReactors({ dependencies })
-      // The linker is loaded now, so that a wrong directory is reported at the start and not when the first
-      // reactor is created.
+      // Loads the linker now, so that a wrong directory is reported at the start and not when the first reactor is
+      // created.
       await memory.app.linker()
     }
     if (options.acceptsTestKeys === true) memory.app.acceptTestKeys()
@@ -80,8 +78,8 @@ export class ControlState implements ControlPlane {
   readonly faults = new Faults()
   readonly requests = new Requests()
   /**
-   * Requests share this lock. A change of state holds the lock alone, so each request sees the state before or after
-   * the change.
+   * Each request shares this lock, and a change of state holds the lock alone. Therefore a request never sees half of a
+   * change.
    */
   readonly lock = new ReadersWriterLock()
   readonly forks = new Map<string, ControlState & { fact: Fork }>()
@@ -91,7 +89,7 @@ export class ControlState implements ControlPlane {
   readonly #clock: TestClock | undefined
   readonly #snapshots = new Map<string, MemoryState>()
 
-  /** `clock`: the clock with which a vault on disk was opened, if tests may move it. */
+  /** `clock`: given for a vault on disk if tests may move its clock. */
   constructor(app: App, inMemory?: InMemory, fact?: Fork, clock = inMemory?.clock) {
     this.app = app
     this.#inMemory = inMemory
@@ -108,13 +106,13 @@ export class ControlState implements ControlPlane {
     return randomKey(this.app.random, 'ctl_')
   }
 
-  /** Sets the address with which links in mail begin. The setting `public_url` has precedence. */
+  /** Links in mail begin with this address, unless the setting `public_url` has a value. */
   listenAt(url: string): void {
     this.app.deliveries.listenAt(url)
     for (const fork of this.forks.values()) fork.listenAt(url)
   }
 
-  /** Ends the waits of listeners, before the server stops. */
+  /** Answers waiting listeners, so that the server can stop at once. */
   releaseListeners(): void {
     this.app.deliveries.releaseListeners()
     for (const fork of this.forks.values()) fork.releaseListeners()
@@ -144,9 +142,8 @@ export class ControlState implements ControlPlane {
   }
 
   /**
-   * Resets the vault to the contents of another seed. If a new application has the name of an existing application, the
-   * new application gets the existing key. Each request sees the state before or after the change. Forks and snapshots
-   * do not change. If the seed is refused, nothing changes. Resolves to the new applications.
+   * Resets the vault to the contents of another seed, but keeps forks and snapshots. An application with the same name
+   * as before keeps its key. If the seed is refused, nothing changes. Resolves to the applications with new names.
    * @throws CofferError like `seed apply`
    */
   async reseed(seed: unknown): Promise<SeededApplications> {
@@ -283,9 +280,8 @@ export class ControlState implements ControlPlane {
   }
 
   /**
-   * Moves the clock. If the clock moves forward, it first stops at each time at which work of the vault is due.
-   * Therefore this work runs at its own time, and sees the data of that time, as without a jump. Other due work is done
-   * at the end.
+   * Moves the clock. If the clock moves forward, it first stops at each time at which an ordered delivery is due, so
+   * that the delivery sees the data of that time. Other due work is done at the end.
    */
   async #jump(move: (clock: TestClock) => void): Promise<ClockState> {
     const clock = this.#requireClock()
@@ -295,8 +291,7 @@ export class ControlState implements ControlPlane {
     try {
       const { generation } = this.app
       for (const { at, records } of await this.app.deliveries.findOrdered(clock.end(), MAX_STOPS)) {
-        // A reset, or the restore of a snapshot, ends the jump, because the remaining `records` belong to the former
-        // data.
+        // A reset or a restored snapshot ends the jump, because the remaining `records` belong to the replaced data.
         if (this.app.generation !== generation) break
         clock.stepTo(at)
         await this.#purge()
@@ -308,13 +303,15 @@ export class ControlState implements ControlPlane {
     return this.#doDue()
   }
 
-  /** Confirms the new time, so that the jump of the clock delays no purge. After that, purges expired records. */
+  /**
+   * Purges expired records. First marks the new time as trusted, because a jump of the clock would delay the purge
+   * otherwise.
+   */
   async #purge(): Promise<void> {
     await this.app.store.write(async (writer) => writer.storeTime({ isTrusted: true }))
     while ((await this.app.sweep()) > 0) {}
   }
 
-  /** Purges expired records, and sends deliveries that are due. */
   async #doDue(): Promise<ClockState> {
     await this.#purge()
     await this.app.deliveries.resume()
@@ -334,7 +331,10 @@ export class ControlState implements ControlPlane {
 }
 
 function onlyInMemory(): CofferError {
-  return new CofferError('not_found', 'Only a vault in memory has this: coffer serve --ephemeral')
+  return new CofferError(
+    'not_found',
+    'Only a vault in memory can do this. Start one: coffer serve --ephemeral',
+  )
 }
 
 function unknown(thing: string): CofferError {
@@ -345,10 +345,10 @@ function refuseMore({ size }: { size: number }, most: number, things: string): v
   if (size >= most) throw new CofferError('unprocessable', `There are at most ${most} ${things}. Delete one.`)
 }
 
-/** Refuses an unknown name of an operation, because it would never match a request. @throws CofferError `validation` */
+/** @throws CofferError `validation` if no operation has this name */
 async function requireOperation(path: string, name: string | undefined): Promise<void> {
   if (name === undefined) return
-  // Loaded when it is needed, so that a server is ready sooner.
+  // Imported late, so that the server starts sooner.
   const { registry } = await import('../operations/all.js')
   if (registry.find(name) !== undefined) return
   const names = registry.operations.map((each) => each.name)
@@ -380,12 +380,11 @@ class ReadersWriterLock {
   }
 }
 
-/** A clock that tests can move or stop. It begins with the time of `real`. */
 export class TestClock {
   readonly #real: Clock
   #offset = 0
   #frozen: number | undefined
-  /** While the clock is moved in steps: the time of the current step. */
+  /** The time of the current step while the clock moves in steps. */
   #held: number | undefined
   #holders = 0
 
@@ -396,7 +395,7 @@ export class TestClock {
   /** ms since the epoch. */
   readonly now: Clock = () => this.#held ?? this.end()
 
-  /** While the clock moves in steps, the end of the jump; otherwise the time of the clock. ms since the epoch. */
+  /** ms since the epoch. While the clock moves in steps, `end` returns the time at which the steps will end. */
   readonly end: Clock = () => this.#frozen ?? this.#real() + this.#offset
 
   get state(): ClockState {
@@ -425,15 +424,15 @@ export class TestClock {
   }
 
   /**
-   * Holds the clock at `from` until `endSteps`, if `from` is before the end of the clock. If several callers hold the clock, the
-   * last one releases it, so that the time never goes back.
+   * Holds the clock at `from` until `endSteps`, unless `from` is later than `end()`. If several callers hold the clock,
+   * only the last call of `endSteps` releases the clock.
    */
   beginSteps(from: number): void {
     this.#holders++
     if (from < this.end()) this.#held ??= from
   }
 
-  /** Has no effect if the clock is not held, for example because it was set meanwhile. */
+  /** Has no effect after `set`, which releases the clock. */
   stepTo(at: number): void {
     if (this.#held !== undefined) this.#held = Math.min(Math.max(this.#held, at), this.end())
   }

@@ -1,8 +1,8 @@
 /**
- * Serves the page at `/`. A signed-in browser has a session, which allows the operations of `page-work.ts`. Each
- * session has two secrets. The first secret is in a cookie. A browser sends a cookie to servers on all ports of the
- * host, so the cookie alone is not enough. The page sends the second secret in a header, and keeps it in its storage,
- * which only pages from this port can read.
+ * Answers the requests of the page at `/`. A signed-in browser has a session, which allows the operations of
+ * `page-work.ts`. Each session has two secrets. The first secret is in a cookie. Browsers send a cookie to servers on
+ * all ports of the host, so the cookie alone is not enough. The page sends the second secret in a header, and keeps it
+ * in storage that only pages from this port can read.
  */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
@@ -39,7 +39,6 @@ interface DashboardOptions {
 }
 
 export class Dashboard {
-  /** `bodyLimitBytes`: the vault accepts request bodies up to this size. */
   readonly handlers = (send: work.SendRequest, bodyLimitBytes: number) => ({
     pages: new Map<string, Page>([[SESSION_PATH, (request) => this.#describe(request)]]),
     forms: new Map<string, Page>([
@@ -52,13 +51,13 @@ export class Dashboard {
   readonly #clock: () => number
   readonly #names: HeaderNames
   /**
-   * Browsers send a cookie to all ports of a host. Each server has its own cookie name, so that servers do not
-   * overwrite the cookies of each other.
+   * Each server has a different cookie name. Browsers send a cookie to all ports of a host, so servers with one cookie
+   * name would overwrite each other's cookies.
    */
   readonly #cookie: string
   /**
-   * The time when each session and sign-in link ends. The key of an entry is a digest: the time of a lookup must not
-   * reveal the secret of the session or link.
+   * These maps contain the end time of each session and each sign-in link. The keys of the maps are digests, so that
+   * the duration of a lookup reveals nothing about a secret.
    */
   readonly #sessions = new BoundedMap<string, number>(MAX_SESSIONS)
   readonly #logins = new BoundedMap<string, number>(MAX_SESSIONS)
@@ -72,8 +71,8 @@ export class Dashboard {
   }
 
   /**
-   * Returns a sign-in link to the page at `url`. The secret of the link can sign in once. The secret is in the
-   * fragment of the URL, which browsers do not send to the server.
+   * Returns a sign-in link to the page at `url`. The link works once. The secret of the link is in the fragment of the
+   * URL, which browsers do not send to the server.
    */
   listenAt(url: string): string {
     const create = () => {
@@ -213,10 +212,7 @@ function requireLocal(request: HttpRequest): void {
   throw new CofferError('forbidden', 'Pages of other origins may not send this request.')
 }
 
-/**
- * The limit of a request of the page. The page may send the body of a request to the vault as a text. JSON writes a quote or
- * a line break of this text in two bytes.
- */
+/** The page sends request bodies as texts in JSON, where each quote and each line break takes two bytes. */
 function askLimitOf(bodyLimitBytes: number): number {
   return 2 * bodyLimitBytes + LOGIN_LIMIT_BYTES
 }

@@ -1,4 +1,4 @@
-/** Fault rules, the requests that match them, and the failures of answers and of requests to other servers. */
+/** Fault rules: which requests they match, and how answers and requests to other servers fail. */
 import { STATUS_CODES } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { isObject } from '../domain/json/json.js'
@@ -15,7 +15,6 @@ interface Target {
   path: string
   isRelayed: boolean
   header(name: string): string | undefined
-  /** The body as JSON. This function is called only if a rule needs the body. */
   body(): Promise<unknown>
 }
 
@@ -30,7 +29,6 @@ export class Faults {
     this.#rules = rules.map((rule) => ({ ...rule, matched: 0, applied: 0 }))
   }
 
-  /** Returns the rules that apply to the request. For each of these rules, counts that it was applied. */
   async choose(target: Target): Promise<FaultRule[]> {
     const chosen: FaultRule[] = []
     for (const rule of this.#rules) {
@@ -52,7 +50,6 @@ async function fits(rule: FaultRule, target: Target): Promise<boolean> {
   if (kind === 'destination' && !target.isRelayed) return false
   if (operation !== undefined && operation !== target.operation) return false
   if (method !== undefined && method !== target.method) return false
-  // A path without a star matches only itself.
   if (path !== undefined && !(path.includes('*') ? matchesName(target.path, path) : target.path === path))
     return false
   if (Object.entries(headers).some(([name, value]) => target.header(name.toLowerCase()) !== value))
@@ -73,8 +70,8 @@ function valueAt(value: unknown, path: string): unknown {
 export type Pause = (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
 
 /**
- * Records the destination of a request to another server, and makes the request fail. `fault` describes the failure
- * in the form of a fault rule.
+ * Records the destination of each request to another server. `fault`: how these requests fail, in the form of a fault
+ * rule.
  */
 export function watchDestination(
   fault: unknown,
@@ -101,8 +98,8 @@ export function watchDestination(
 }
 
 /**
- * Fails without sending the request. If the fault is a delay, sends the request after the delay. The delay ends early
- * if the client disconnects.
+ * Sends the request only after a delay that is shorter than `WAIT_MS`. If the client disconnects, the delay ends with
+ * an error.
  */
 async function fail(
   fault: DestinationFault,
@@ -123,10 +120,7 @@ async function fail(
   return fault.kind === 'status' ? port.answerWhole(fault.status, {}, new Uint8Array()) : send()
 }
 
-/**
- * Each of these error codes has a more specific meaning than its HTTP status, so a fault with the same status
- * never gets one of these codes.
- */
+/** A fault never gets one of these codes, because each code has a more specific meaning than its HTTP status. */
 const SPECIFIC: readonly ErrorCode[] = [
   'usage',
   'check_failed',
@@ -149,7 +143,7 @@ export function problemOf({ status = 500, detail }: Pick<FaultRule, 'status' | '
 }
 
 /**
- * If Coffer has no error with this status, sets the title of the problem to the name of the status (RFC 7807,
+ * If Coffer has no error with the status of the answer, the title of the problem is the name of the status (RFC 7807,
  * 4.2).
  */
 export function titleByStatus(answer: HttpResponse): void {

@@ -1,4 +1,4 @@
-/** Finds tokens for the dashboard by the texts that the dashboard shows of each token. */
+/** Finds tokens for the dashboard, by the texts that the dashboard shows of each token, and by search indexes. */
 import { invalid } from '../errors.js'
 import type { ResultOf } from '../operations/all.js'
 import { listTexts } from './page-tokens.js'
@@ -11,9 +11,9 @@ const FIND_PAGES = 10
 export type FoundTokens = Awaited<ReturnType<typeof findTokens>>
 
 /**
- * Finds the tokens whose shown texts contain `text`, among the newest {@link FIND_PAGE} × {@link FIND_PAGES} tokens.
- * Also finds every token with a search index that equals `text`. `query` restricts both searches. In the result,
- * `searched` is how many of the `total` tokens were compared with the text.
+ * Searches the newest {@link FIND_PAGE} × {@link FIND_PAGES} tokens for texts that contain `text`, and searches all
+ * tokens for a search index that equals `text`. `query` restricts both searches. `searched`: the number of tokens that
+ * were compared with `text`, of `total` tokens.
  * @throws CofferError `validation`
  */
 export async function findTokens(place: Place, { text, query }: Record<string, unknown>) {

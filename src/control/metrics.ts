@@ -7,14 +7,11 @@ import { VERSION } from '../version.js'
 import { BUCKETS_S, type RequestCounts } from './request-counts.js'
 
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
-/**
- * The kinds of records that are counted for metrics. The indexes of the vault give these counts without reading the
- * records.
- */
+/** The indexes give the counts of these kinds, without reading the records. */
 const COUNTED = ['token', 'token_intent', 'application', 'reactor', 'proxy', 'session', 'webhook'] as const
-/** The vault is read at most this often, ms, so that frequent requests do not slow the server down. */
+/** The vault is read at most once in this time, so that frequent requests do not slow the server down. */
 const MEASURED_EVERY_MS = 1000
-/** The maximum number of tenants for which metrics are measured. */
+/** Metrics leave out further tenants. */
 const MAX_TENANTS = 100
 
 type Labels = Readonly<Record<string, string>>
@@ -131,7 +128,7 @@ function formatSink(status: LogSinkStatus | undefined): string {
   )
 }
 
-/** Label values are names of this program and numbers, so nothing in them needs to be escaped. */
+/** Label values are names in this program or numbers, so no value needs escaping. */
 function format(name: string, type: string, help: string, samples: readonly Sample[]): string {
   const lines = samples.map(([labels, value, suffix = '']) => {
     const pairs = Object.entries(labels).map(([label, text]) => `${label}="${text}"`)

@@ -1,7 +1,4 @@
-/**
- * Answers the requests that reactor code sends to its own server, the server that runs the code. These requests need no
- * socket.
- */
+/** Answers, without a socket, the requests that reactor code sends to the server that runs the code. */
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, usage } from '../errors.js'
 import { LOCAL_LIMITS, type ResponseLimits } from '../framework/limits.js'
@@ -16,7 +13,6 @@ import type { VaultServiceOptions } from './answerer.js'
 import type { ControlState } from './control-state.js'
 import type { VaultExchange } from './steps/exchange.js'
 
-/** The limits for answers to code. The child reads answers of at most this size. */
 const LIMITS: ResponseLimits = {
   ...LOCAL_LIMITS,
   maxBytes: MAX_ANSWER_BYTES,
@@ -26,10 +22,8 @@ const LIMITS: ResponseLimits = {
 
 interface OwnServerOptions {
   url: string
-  /** Further host names of the server, besides the name in `url`. */
   names?: readonly string[]
   ownOrigins?: readonly string[]
-  /** Runs the steps by which the server answers a request that reactor code sends. */
   answer(): Promise<Answer<VaultExchange>>
 }
 
@@ -62,7 +56,7 @@ export function createOwnServer(
 }
 
 /**
- * Returns the origins that mean this server in the code of runs.
+ * Requests of reactor code to these origins reach this server.
  * @throws CofferError `usage` if a name is no host name
  */
 export function readOwnHosts(names: readonly string[]): string[] {
@@ -73,10 +67,7 @@ export function readOwnHosts(names: readonly string[]): string[] {
   })
 }
 
-/**
- * Serves code of runs in a vault that is not open in a server. The HTTP service is loaded when code sends its
- * first request.
- */
+/** Answers requests of reactor code if no server has the vault open. Loads the HTTP service at the first request. */
 export function withoutServer(
   app: App,
   { control, ...service }: VaultServiceOptions & { control?: ControlState } = {},
@@ -102,9 +93,8 @@ export function withoutServer(
 }
 
 /**
- * Returns a function that gives the address of the server, with the host name from the header Host. If this name or
- * its port does not belong to the server, the function gives `url`, because the caller can put anything into the
- * header.
+ * Returns a function from the header Host to the address of the server. If the header contains a host name or port of
+ * another server, the function returns `url`, because the caller can put anything into the header.
  */
 function createAddresses(url: string, names: readonly string[]): AttachedServer['addressFor'] {
   const { protocol, port } = new URL(url)

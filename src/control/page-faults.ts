@@ -1,7 +1,4 @@
-/**
- * The fault rules of the page, without the values of headers and bodies that they match. The values of headers and
- * bodies in a fault rule may be keys or data.
- */
+/** Hides the values of headers and bodies in the fault rules of the page, because these values may be keys or data. */
 import { canonicalJson, isObject } from '../domain/json/json.js'
 import { conflict } from '../errors.js'
 import type { OperationInput } from '../framework/context.js'
@@ -15,8 +12,8 @@ export const FAULTS: Performed = {
 }
 
 /**
- * Matches the text in place of a hidden value. The text contains the number of its rule, so that rules differ even if
- * only their hidden values differ.
+ * Replaces a hidden value. Contains the number of the rule, so that two rules still differ if only their hidden values
+ * differ.
  */
 const HIDDEN = /^\(hidden, rule \d+\)$/
 
@@ -36,8 +33,7 @@ function hideMatches<R extends object>(rules: readonly R[]): R[] {
 }
 
 /**
- * When the page adds or removes a rule, it sends all rules, but without hidden values. This function puts the stored
- * values into these rules.
+ * The page sends all rules back without their hidden values. Restores these values from the stored rules.
  * @throws CofferError `conflict` if the rules have changed since the page read them
  */
 function keepMatches(input: OperationInput, { control }: Place): OperationInput {

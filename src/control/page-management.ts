@@ -41,7 +41,7 @@ export const MANAGEMENT: Performed = {
   'webhook delete': {},
   'webhook deliveries': { ...UNDONE, give: (list) => ({ ...list, data: list.data.map(hideAnswer) }) },
   'webhook resend': { give: hideAnswer },
-  // The events that this server never sends are left out.
+  // Leaves out the events that this server never sends.
   'webhook event-types': { ...UNDONE, give: () => SENT_EVENT_TYPES },
   'member list': UNDONE,
   'member update': {},
@@ -63,7 +63,7 @@ async function giveToken(token: ResultOf<'token create'>, _: OperationInput, pla
   return (await hideRevealed(place, [token]))[0]
 }
 
-/** Why this server may not call the address of a proxy or webhook now. Undefined: it may. */
+/** `refusal`: why this server refuses to call the address. Undefined: the address is allowed. */
 export type Judged<T> = T & { refusal?: string }
 
 async function giveProxies(list: ResultOf<'proxy list'>, _: OperationInput, { control }: Place) {
@@ -84,14 +84,13 @@ async function giveWebhooks(list: ResultOf<'webhook list'>, _: OperationInput, {
   return { ...list, data: list.data.map(give) }
 }
 
-/** Keeps the names of configuration parameters, without their values. */
 export function hideValues(configuration: object): Record<string, string> {
   return Object.fromEntries(Object.keys(configuration).map((name) => [name, '']))
 }
 
 /**
- * Removes the key of the proxy, and the values in its configuration and its transforms that may be secrets, such as
- * a key of the destination.
+ * Removes the key of the proxy. Also hides values in the configuration and in the transforms that may be secrets, such
+ * as a key of the destination.
  */
 function hideProxySecrets(proxy: ResultOf<'proxy create'>) {
   const { key: _, requested: __, request_transform: ___, response_transform: ____, ...shown } = proxy
@@ -113,14 +112,14 @@ function hideOptions<T extends object>(transform: T): T {
   return { ...transform, options: Object.fromEntries(hidden) }
 }
 
-/** The mark in place of the query of an address. The query may contain a secret of the receiver. */
+/** Replaces the query of an address, because the query may contain a secret of the receiver. */
 const HIDDEN_QUERY = '?…'
 
 function hideQuery<T extends { url: string }>(webhook: T): T {
   return { ...webhook, url: webhook.url.replace(/\?.*$/s, HIDDEN_QUERY) }
 }
 
-/** Keeps the stored address if the page sends the address as the page shows it, without the query. */
+/** If the page sends an address with a hidden query, takes the stored address instead. */
 async function keepAddress(input: OperationInput, { control, tenant }: Place): Promise<OperationInput> {
   const { id, url } = input
   if (typeof id !== 'string' || (typeof url === 'string' && !url.endsWith(HIDDEN_QUERY))) return input
@@ -129,20 +128,16 @@ async function keepAddress(input: OperationInput, { control, tenant }: Place): P
   return url === undefined || url === hideQuery(result).url ? { ...input, url: result.url } : input
 }
 
-/** Hides the answer of a receiver, because the receiver may have read a token and answered with its data. */
+/** The receiver may have read a token, so the answer of the receiver may contain data of the token. */
 function hideAnswer<T extends { answer?: string }>({ answer, ...delivery }: T) {
   return { ...delivery, ...(answer !== undefined && { answer: describeLength(answer) }) }
 }
 
-/** The part of the path of a call through a proxy that goes to the destination. */
+/** The path of a proxy call. The destination gets the part below `/proxy/`. */
 const FORWARDED = /^(\/proxy\/).+$/s
-/** A segment that is probably data, such as the number of a card, and no id. */
+/** A segment that is probably data, such as a card number. */
 const DIGITS = /(?<=\/)[\d -]{9,}(?=\/|$)/g
 
-/**
- * Hides data in the path of a request, because callers may put data into a path. The destination of a proxy decides
- * what the rest of the path means.
- */
 export function hideInPath<T extends { path: string }>(request: T): T {
   const path = request.path
     .replace(FORWARDED, '$1…')

@@ -18,7 +18,7 @@ const MAX_STEPS = 200
 export type SessionList = Awaited<ReturnType<typeof listSessions>>
 export type SessionSummary = SessionList['data'][number]
 
-/** Returns the newest sessions, newest first. The audit log does not record this read. */
+/** Newest first. The audit log does not record this read. */
 export function listSessions({ control: { app, lock }, tenant }: Place) {
   return lock.shared(async () => {
     const { number } = await app.tenant(tenant)
@@ -42,7 +42,7 @@ function summarize(session: ThreeDsSessionRecord) {
   return { id, type, ...omitUndefined({ device }), brands, created_at, state: stateOf(session) }
 }
 
-/** A step without `trace_id` has no log record, because the clock or a setting caused the step. */
+/** A step without `trace_id` has no log record: the clock or a setting caused the step. */
 export interface SessionStep extends Partial<Pick<LogRecord, 'actor_id' | 'actor_type' | 'trace_id'>> {
   name: StepName
   at: string
@@ -51,8 +51,7 @@ export interface SessionStep extends Partial<Pick<LogRecord, 'actor_id' | 'actor
 export type SessionDetail = Awaited<ReturnType<typeof readSession>>
 
 /**
- * Returns the steps of a session, oldest first, and the state of its challenge. The audit log does not record this
- * read.
+ * Steps are oldest first. The audit log does not record this read.
  * @throws CofferError `not_found`
  */
 export function readSession({ control: { app, lock }, tenant }: Place, id: string) {
@@ -104,9 +103,7 @@ async function readSteps(reader: StoreReader, tenant: number, id: string): Promi
   })
 }
 
-/**
- * If the clock or a setting ended a challenge in a browser, the log has no record of the end, so the end is added here.
- */
+/** Adds the end of a challenge that the clock or a setting ended, because the log has no record of this end. */
 function completeSteps({ authentication }: ThreeDsSessionRecord, steps: SessionStep[]): SessionStep[] {
   const { ended, endedBy, until } = authentication?.challenge ?? {}
   if (ended === undefined || until === undefined || steps.some(({ name }) => name === 'ended')) return steps

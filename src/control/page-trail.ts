@@ -1,6 +1,6 @@
 /**
- * The time line of the dashboard: everything in the vault that has one trace id. A look-up in an index finds each part, so the
- * cost depends on the number of shown items, and not on the size of the log.
+ * Reads the time line of the dashboard: all records with one trace id. The records are found in indexes, so the cost
+ * does not depend on the size of the log.
  */
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
@@ -19,16 +19,13 @@ import type { Condition, StoreReader } from '../storage/store.js'
 import { performUndone } from './page-work.js'
 import type { Place } from './place.js'
 
-/**
- * The time line shows at most this many log records, and this many records of each other kind. If there are more
- * records, the newest are shown.
- */
+/** The time line shows the newest records of each kind, at most this many. */
 const MOST = 100
-/** The time line of a token shows deliveries only for the newest requests, at most this many. */
+/** For an entity, the time line shows deliveries only for the newest requests, at most this many. */
 const MOST_TRACES = 20
 const MAX_LENGTH = 400
 
-/** Something that has the trace id. `at`: ISO 8601. */
+/** `at`: ISO 8601. */
 interface Common<K extends string> {
   kind: K
   id: string
@@ -53,17 +50,17 @@ export type TrailItem =
   | (Common<'job'> & { status: string })
 
 type Actor = Pick<LogRecord, 'actor_id' | 'actor_type'>
-/** `entity_name`: the name of the entity, if it has one and is not deleted. */
+/** `entity_name`: undefined if the entity has no name or is deleted. */
 type Named = { entity_name?: string }
 
-/** Oldest first. `isCut`: older items were left out. */
+/** `items`: oldest first. `isCut`: older items were left out. */
 export interface Trail {
   items: TrailItem[]
   isCut: boolean
 }
 
 /**
- * Reads the time line of a trace id. With `entity`, reads the log of this entity instead, and the deliveries of its events.
+ * Reads the time line of a trace id. If `trace` is undefined, reads the log records and the deliveries of `entity`.
  * @throws CofferError `validation`
  */
 export async function readTrail(
@@ -108,7 +105,7 @@ async function findLogs(reader: StoreReader, tenant: number, where: Condition) {
 export type TracedLogs = List<Omit<LogRecord, 'transform'> & Named>
 
 /**
- * Lists log records like `log list`, with their trace ids and the names of their entities. The audit log does not record this read.
+ * Lists log records like `log list`, and adds trace ids and names of entities. The audit log does not record this read.
  * @throws CofferError like `log list`
  */
 export async function readLog(place: Place, input: Record<string, unknown>): Promise<TracedLogs> {
@@ -122,10 +119,9 @@ export async function readLog(place: Place, input: Record<string, unknown>): Pro
   })
 }
 
-/** The types of entities that have a name. Each is also the kind of its records. */
+/** Types of entities with a name. Each type is also a kind of record. */
 const NAMED = ['application', 'reactor', 'proxy', 'webhook'] as const
 
-/** Reads the record of each entity once. */
 async function nameEntities<T extends Pick<LogRecord, 'entity_type' | 'entity_id'>>(
   reader: StoreReader,
   tenant: number,
@@ -139,11 +135,11 @@ async function nameEntities<T extends Pick<LogRecord, 'entity_type' | 'entity_id
   return logs.map((log) => ({ ...log, ...omitUndefined({ entity_name: names.get(log.entity_id) }) }))
 }
 
-/** The order of items with the same time: a request causes log records, and these cause deliveries. */
+/** The order of items with the same time: each kind comes after the kinds that can cause it. */
 const RANKS: Record<TrailItem['kind'], number> = { log: 0, run: 1, job: 2, callback: 3, delivery: 4, mail: 5 }
 
 function inOrder(items: TrailItem[]): TrailItem[] {
-  // A log is read newest first. The sort keeps the order of items with the same time and rank.
+  // Log records arrive newest first. The sort keeps the order of items with the same time and rank.
   return items
     .toReversed()
     .sort((a, b) => Date.parse(a.at) - Date.parse(b.at) || RANKS[a.kind] - RANKS[b.kind])
@@ -210,7 +206,7 @@ async function newestOf<K extends Kind>(
   return records
 }
 
-/** The deliveries with and without an attempt, newest first. */
+/** Returns deliveries that were attempted, then deliveries that wait for their first attempt. */
 async function readDeliveriesOf(
   reader: StoreReader,
   tenant: number,
@@ -224,13 +220,12 @@ async function readDeliveriesOf(
   return found
 }
 
-/** Whether the event of a delivery is about the entity. */
 function isAbout(entity: string) {
   return ({ event }: DeliveryRecord) =>
     Object.values(event.data).some((each) => isObject(each) && each.id === entity)
 }
 
-/** A delivery that waits for a blocked address has not been attempted, so its reason is the reason of the webhook. */
+/** A delivery that waits for a blocked address was never attempted, so only the webhook contains the failure. */
 function describeState({ state, failure }: DeliveryRecord, destination: DestinationState | undefined) {
   const isBlocked = state === 'waiting' && destination?.state === 'blocked'
   return isBlocked ? { state: 'blocked' as const, failure: destination.failure } : { state, failure }

@@ -29,10 +29,9 @@ import { hideInPath, hideValues, MANAGEMENT, type Performed, UNDONE } from './pa
 import type { Place } from './place.js'
 
 /**
- * The operations that the page may perform. The answers of these operations contain no key, no setting of the vault,
- * and no data that the mask of a token or intent hides. If an answer contains output of code, the data in the output is
- * redacted. This list prevents accidents. It does not stop an attack by a signed-in person, because this person can act
- * as any application, and change a mask with the rights of the application.
+ * The operations that the page may perform. Their answers contain no key, no setting of the vault, and no data that a
+ * mask hides. This list prevents accidents, not attacks: a signed-in person can act as any application, and use the
+ * rights of the application to change a mask.
  */
 const PERFORMED: Performed = {
   ...MANAGEMENT,
@@ -67,7 +66,7 @@ const PERFORMED: Performed = {
   'control request clear': {},
 }
 
-/** The page shows the example of a cell, and not the whole example of a container. */
+/** The page shows only the examples of cells, so the examples of containers are removed. */
 function withoutExamples<C extends { example?: unknown }, T extends { containers: C[] }>(answer: T) {
   return { ...answer, containers: answer.containers.map(({ example: _, ...container }) => container) }
 }
@@ -75,8 +74,8 @@ function withoutExamples<C extends { example?: unknown }, T extends { containers
 type Shown = { configuration: object; requested?: unknown }
 
 /**
- * Removes the requested version of a reactor, because the page does not show this version, and its configuration may
- * contain secrets.
+ * The configuration of the requested version may contain secrets. The page does not show this version, so it is
+ * removed.
  */
 function hideConfiguration<T extends Shown>({ requested: _, ...reactor }: T): Omit<T, 'requested'> {
   return { ...reactor, configuration: hideValues(reactor.configuration) } as Omit<T, 'requested'>
@@ -86,7 +85,6 @@ function hideOutput({ console: _, stack: __, detail: ___, errors: ____, ...run }
   return run
 }
 
-/** Returns the permissions that have an effect in Coffer. */
 function listPermissions(): Permission[] {
   const types = ['private', 'public', 'management'] as const
   const held = new Set(types.flatMap((type) => permissionsOf(type, { withEffect: true })))
@@ -95,7 +93,7 @@ function listPermissions(): Permission[] {
 
 export type PageSession = Awaited<ReturnType<typeof describeSession>>
 
-/** `place`: the address of the vault; default: in memory. `header`: the name of the header with an API key. */
+/** `place`: the address of the vault. `header`: the name of the header that contains an API key. */
 export async function describeSession(control: ControlState, header: string, place = 'in memory') {
   const { app, hasState, hasClock, seedName } = control
   const { result } = await app.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
@@ -110,7 +108,7 @@ export async function describeSession(control: ControlState, header: string, pla
 
 /**
  * Performs an operation as the owner, who sees masked data.
- * @throws CofferError `forbidden` for an operation that is not listed above
+ * @throws CofferError `forbidden` for an operation that is not in `PERFORMED`
  */
 export async function performForPage(place: Place, name: unknown, given: unknown) {
   const { control, tenant } = place
@@ -125,13 +123,12 @@ export async function performForPage(place: Place, name: unknown, given: unknown
     if (definition === undefined) return app.ask({ operation: name as OperationName, input, as })
     return performUndone({ control, tenant }, definition, input)
   }
-  // Operations of the control plane acquire the lock themselves, so no lock is acquired for them here. If this
-  // request also held the lock, the operation would wait forever for its own request.
+  // Operations of the control plane acquire the lock themselves, and would wait forever if this function held the lock
+  // too.
   const { status, result } = await (name.startsWith('control ') ? run() : lock.shared(run))
   return { status, result: give === undefined ? result : await give(result as never, given, place) }
 }
 
-/** Performs an operation as the owner. The operation is rolled back. */
 export async function performUndone(
   { control: { app }, tenant }: Place,
   definition: Parameters<typeof perform>[2],
@@ -162,14 +159,14 @@ const SHOWN = [
 ] as const
 
 const MAX_NAMES = 1000
-/** The page shows how runs ended for the newest requests, at most this many. */
+/** The page shows the outcome of runs for this many of the newest requests. */
 const MAX_RUNS = 100
 
 export type News = Awaited<ReturnType<typeof readNews>>
 
 /**
- * Returns the requests after the first `after` requests, and other news. `known` is the version that the page has. If
- * `known` is still the current version, `facts` is absent.
+ * `after`: the number of requests that the page has read. `known`: the version of the facts that the page has. If this
+ * version is current, the result has no `facts`.
  */
 export async function readNews(place: Place, base: ControlState, after: number, known: unknown) {
   const { control } = place
@@ -197,8 +194,8 @@ export type Facts = Awaited<ReturnType<typeof readFacts>>
 type Run = Pick<ReactorRunRecord, 'outcome' | 'status'>
 
 /**
- * `actors`: names of members and applications, by id. Applications are oldest first. `runs`: how the runs in background ended,
- * by the trace id of their request.
+ * `actors`: names of members and applications by id. `applications`: oldest first. `runs`: outcomes of runs in the
+ * background, by the trace id of the request.
  */
 async function readFacts({ control: { app, requests }, tenant }: Place) {
   const { number, id, name } = await app.tenant(tenant)
@@ -239,7 +236,7 @@ async function readFacts({ control: { app, requests }, tenant }: Place) {
 export type Access = Awaited<ReturnType<typeof dryRun>>[number]
 
 /**
- * Returns the access decision for the given application, or for all applications. Changes nothing.
+ * Returns the access decision for the given application, or for all applications.
  * @throws CofferError `validation`, `not_found`
  */
 export async function dryRun({ control: { app }, tenant }: Place, asked: Record<string, unknown>) {
@@ -271,7 +268,8 @@ export async function dryRun({ control: { app }, tenant }: Place, asked: Record<
 }
 
 /**
- * Answers a request in the vault of `control` and records it. The grants of `application` decide instead of an API key.
+ * Answers a request in the vault of `control`, and records the request. If `application` is given, the grants of the
+ * application decide, and no API key is needed.
  */
 export type SendRequest = (
   control: ControlState,
@@ -293,7 +291,7 @@ function readProxyHeader(proxy: unknown, { proxyKey, proxyUrl }: HeaderNames): R
 }
 
 /**
- * Sends a request. Returns the record of the request, which contains the answer without data.
+ * Returns the record of the request, which contains the answer without data.
  * @throws CofferError `validation`, `conflict` if the vault was reset in the meantime
  */
 export async function sendForPage(

@@ -1,12 +1,9 @@
-/** Counts requests for metrics. The number of series has a limit, so clients cannot make it grow. */
+/** Counts requests for metrics. The number of time series is limited, whatever clients send. */
 import type { AccessEntry } from '../http/access-log.js'
 
-/** Upper bounds of the buckets of the latency, s. */
+/** Upper bounds of the latency buckets, s. */
 export const BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10] as const
-/**
- * Code of reactors may choose any status. If an operation has answered with more statuses than this, the
- * additional statuses are counted together as `other`.
- */
+/** Reactor code can answer with any status. Further statuses of an operation are counted together as `other`. */
 const MAX_STATUSES = 20
 /** Requests that match no operation: pages, unknown paths, bytes that are not HTTP. */
 const NO_OPERATION = 'none'
@@ -14,7 +11,7 @@ const NO_OPERATION = 'none'
 interface Counts {
   readonly statuses: Map<number, number>
   others: number
-  /** The number of requests in each bucket of {@link BUCKETS_S}, and at the end the number of slower requests. */
+  /** Requests in each bucket of {@link BUCKETS_S}. The last number counts slower requests. */
   readonly buckets: number[]
   sumMs: number
 }
@@ -38,7 +35,6 @@ export class RequestCounts {
     counts.sumMs += ms
   }
 
-  /** Operations in the order of their names. */
   list(): [operation: string, counts: Readonly<Counts>][] {
     return [...this.#byOperation].sort(([one], [other]) => (one < other ? -1 : 1))
   }

@@ -1,4 +1,4 @@
-/** The latest requests, without secrets. Callers can wait for requests. */
+/** Keeps the latest requests, without secrets, and lets callers wait for requests. */
 import { EventEmitter, once } from 'node:events'
 import { BoundedMap } from '../bounded-map.js'
 import { isObject, tryJson } from '../domain/json/json.js'
@@ -10,13 +10,13 @@ import type { LeftOut } from '../http/router.js'
 import { describeLength, describeShape } from './shape.js'
 
 const MAX_REQUESTS = 1000
-/** The limit of distinct paths of areas that are not emulated. At the limit, the oldest path is dropped. */
+/** At this number of distinct paths that are not emulated, the oldest path is dropped. */
 const MAX_NOT_EMULATED = 1000
 const MAX_SEGMENTS = 8
 const MAX_BODY_LENGTH = 16_384
 /**
- * The value of one of these properties is shown if the value matches the pattern. A value that does not match is
- * redacted, because the caller may have put data into the property by mistake.
+ * The list of requests shows a value of these properties if the value matches the pattern. Other values are redacted,
+ * because the caller may have put data into the property by mistake.
  */
 const SHOWN: Readonly<Record<string, RegExp>> = {
   id: /./s,
@@ -31,7 +31,7 @@ const SHOWN: Readonly<Record<string, RegExp>> = {
   deduplicate_token: /^(?:true|false)$/,
 }
 
-/** The type of a problem whose other texts may come from the code of a reactor. */
+/** Problems of this type may contain texts from reactor code. */
 const REACTOR_FAILED = 'urn:coffer:problem:reactor-failed'
 
 export class Requests {
@@ -68,13 +68,15 @@ export class Requests {
     this.#notEmulated = new BoundedMap(MAX_NOT_EMULATED)
   }
 
-  /** The records after the first `count`, and the count to pass to the next call. */
+  /**
+   * `count`: the number of records that the caller has read. Returns the later records, and the count for the next
+   * call.
+   */
   after(count: number): { count: number; first: number; records: RequestRecord[] } {
     const first = this.#count - this.#records.length
     return { count: this.#count, first, records: this.#records.slice(Math.max(0, count - first)) }
   }
 
-  /** The trace ids of requests whose work continues after the answer: the newest, at most `most`. */
   accepted(most: number): string[] {
     return this.#records
       .filter(({ status }) => status === 202)
@@ -112,8 +114,8 @@ function templateOf(path: string, known: string): string {
 }
 
 /**
- * Keeps the properties in `known`, and the values that name something, such as an id. JSON whose values
- * are not kept is replaced by its shape, which contains only property names that are in `names`.
+ * Replaces a body by its shape, which contains only property names in `names`. If `known` is given, keeps the
+ * properties in `known`, and their values if {@link SHOWN} allows.
  */
 export function redactBody(
   text: string,
@@ -124,11 +126,11 @@ export function redactBody(
   if (text === '') return undefined
   const value = text.length > MAX_BODY_LENGTH ? undefined : tryJson(text)
   if (value === undefined) return describeLength(text)
-  // A problem contains no data unless reactor code has written its text.
+  // A problem contains no data, unless reactor code has written its text.
   const { proxy_error: problem = value } = isObject(value) ? value : {}
   if (isProblem && isObject(problem) && problem.type !== REACTOR_FAILED) return problem
   if (isProblem && isObject(problem))
-    return { ...nameShape(describeShape(problem, names)), type: REACTOR_FAILED }
+    return { ...propertiesOf(describeShape(problem, names)), type: REACTOR_FAILED }
   if (known === undefined || !isObject(value)) return describeShape(value, names)
   const entries = Object.entries(value).filter(([name]) => known.includes(name))
   return Object.fromEntries(
@@ -136,7 +138,7 @@ export function redactBody(
   )
 }
 
-const nameShape = (shape: unknown) => (isObject(shape) ? shape : {})
+const propertiesOf = (shape: unknown) => (isObject(shape) ? shape : {})
 
 function isShown(name: string, value: unknown): boolean {
   const pattern = Object.hasOwn(SHOWN, name) ? SHOWN[name] : undefined
@@ -145,7 +147,7 @@ function isShown(name: string, value: unknown): boolean {
     .every((item) => item === null || (typeof item !== 'object' && pattern?.test(String(item)) === true))
 }
 
-/** Returns only the names of parameters that the operation declares, because other names could contain data. */
+/** Returns only declared names, because other names could contain data. */
 export function queryNames(search: string, operation: RegisteredOperation | undefined): string[] | undefined {
   if (search === '') return undefined
   const sent = new Set(new URLSearchParams(search).keys())
@@ -164,7 +166,7 @@ export function redactResponse(
   return redactBody(body, names, knownOf(operation, 'output'), isProblem)
 }
 
-/** The property names in a body of the operation. Undefined if the body may be any JSON. */
+/** Returns undefined if the body may be any JSON. */
 export function knownOf(
   operation: RegisteredOperation | undefined,
   side: 'input' | 'output',

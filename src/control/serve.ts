@@ -9,20 +9,19 @@ const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]']
 
 export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, 'limits'> {
   key?: string | undefined
-  /** Whether other machines may use the control plane, with the key. */
   isKeyForOthers?: boolean | undefined
-  /** Whether there is a dashboard, for this machine only; default true. */
+  /** Default: true. A server that other machines can reach has no dashboard. */
   hasDashboard?: boolean
   place?: string
   /** The host name in URLs; default `localhost`. */
   hostName?: string
-  /** Host names that mean this server in the code of reactors, in addresses such as `https://NAME`. */
+  /** Requests of reactor code to `https://NAME` with one of these names reach this server. */
   ownHosts?: readonly string[] | undefined
   prepare?(): Promise<void>
 }
 
 /**
- * Listens before the code that answers is loaded. `begin` or the first request loads the code that answers.
+ * Opens the port before the code that answers requests is loaded. `begin` or the first request loads this code.
  * @throws CofferError `unavailable`, `usage`
  */
 export async function serveVault(control: ControlState, options: ServeOptions) {

@@ -5,16 +5,13 @@ import type { RegisteredOperation } from '../framework/registry.js'
 const MAX_DEPTH = 6
 const MAX_NAMES = 50
 
-/** The names of token data that no schema declares. */
+/** Property names of token data that no schema declares. */
 const DATA_NAMES = [
   ...['number', 'expiration_month', 'expiration_year', 'cvc'],
   ...['routing_number', 'account_number', 'name', 'email', 'phone', 'address'],
 ]
 
-/**
- * Returns the property names that the operations declare. A property name in a body that no operation declares could
- * be data.
- */
+/** Returns the property names that the operations declare. Any other property name could be data. */
 export function listNames(operations: Iterable<RegisteredOperation>): ReadonlySet<string> {
   const names = new Set(DATA_NAMES)
   for (const { input, output } of operations) for (const schema of [input, output]) addNames(schema, names)
@@ -34,8 +31,8 @@ export const describeLength = ({ length }: string) =>
   `(${length} ${length === 1 ? 'character' : 'characters'})`
 
 /**
- * Replaces each value by its type, and each text by its length: `{ number: '(16 characters)' }`. A name that is not in `names` is
- * counted, because it could be data.
+ * Replaces each value by its type, and each text by its length: `{ number: '(16 characters)' }`. Property names that
+ * are not in `names` are only counted, because they could be data.
  */
 export function describeShape(value: unknown, names: ReadonlySet<string>, depth = 0): unknown {
   if (value === null) return null

@@ -1,6 +1,6 @@
 /**
- * Sends the answer of a run, unsigned, to the `callback_url` of the call that started the run. Callbacks are sent like
- * events of webhooks, with the same pauses between attempts.
+ * Sends the answer of a run to the `callback_url` of the call that started the run. The request is not signed. The
+ * pauses between attempts are the same as for events of webhooks.
  */
 import { formatDate } from '../domain/dates.js'
 import { laneOfCallback } from '../domain/reactor/callback.js'
@@ -36,8 +36,7 @@ export class CallbackChannel implements Channel<'callback'> {
     const { signal } = this.#stopping
     const headers = { 'content-type': content_type, 'user-agent': 'coffer' }
     const { status, failure } = await post(await this.#options.outbound(), { url, headers, body }, signal)
-    // The server is stopping, and has aborted this attempt. After its next start, the server sends the callback
-    // again.
+    // The stopping server has aborted this attempt. The server sends the callback again after its next start.
     if (status === undefined && signal.aborted) return { change: async () => undefined }
     if (failure === undefined) return { change: (found, writer) => remove(tenant, found, writer) }
     const notice = describeFailure(record, failure)
@@ -65,10 +64,7 @@ async function remove(
   await writer.remove('callback', tenant, id)
 }
 
-/**
- * The notice for the operator after the first and the last attempt. The notice omits the path of the URL, because the
- * path may be secret.
- */
+/** Describes only the first and the last failure. Omits the path of the URL, because the path may be secret. */
 function describeFailure({ url, reactor_id, attempts }: CallbackRecord, failure: string): string | undefined {
   const isLast = pauseAfter(attempts + 1) === undefined
   if (attempts > 0 && !isLast) return undefined

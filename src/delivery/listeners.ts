@@ -1,16 +1,13 @@
-/**
- * This class lets listeners wait for the events of their webhooks. The queue gives each webhook a name that is unique
- * in the vault.
- */
+/** Lets listeners wait for events of their webhooks. Each webhook has a name that is unique in the vault. */
 
 interface Known {
   changes: number
-  /** When a listener for this webhook was last seen, in ms of a monotonic clock. Undefined if no listener was seen. */
+  /** When a listener last began or stopped waiting, in ms of `performance.now()`. */
   seenAt?: number
   readonly waiting: Set<() => void>
 }
 
-/** If there are more names than this, the names that no listener waits for are forgotten. */
+/** Above this number, names without a waiting listener are deleted. */
 const MAX_NAMES = 1000
 
 export class Listeners {

@@ -1,6 +1,6 @@
 /**
- * Sends the audit log to a sink. The log is the queue: the vault stores a position for each tenant, and the position moves after the
- * sink has received the records. Therefore nothing is lost if the server or the sink ends, but a record may be sent twice.
+ * Sends the audit log to a sink. For each tenant, the vault stores the position of the last record that the sink has
+ * received. If the server or the sink crashes, no record is lost, but records may be sent twice.
  */
 import { formatDate } from '../domain/dates.js'
 import type { LogRecord, TenantRecord } from '../domain/records/records.js'
@@ -8,20 +8,14 @@ import { CofferError } from '../errors.js'
 import type { LogSinkPort, LogSinkStatus } from '../framework/ports/log-sink.js'
 import { readAll, type Store } from '../storage/store.js'
 
-/** At most this many records are in memory. */
 const AT_ONCE = 100
-/** The log is read this often for new records, ms. */
 const READ_EVERY_MS = 500
-/**
- * Before a server stops, it sends the remaining log records for at most this time, in ms. If the vault is in memory,
- * the records that are left are lost.
- */
+/** A stopping server sends the remaining records for at most this time. A vault in memory loses the unsent records. */
 const LAST_MS = 400
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
 
 export interface SinkSender {
-  /** The id of the sink, as in `LogSinkStatus`. */
   readonly id: string
   /** Resolves when the sink has received the records. @throws CofferError `unavailable` */
   send(records: readonly LogRecord[], signal: AbortSignal): Promise<void>
@@ -31,7 +25,6 @@ export interface SinkSender {
 export interface LogSinkOptions {
   store: Store
   sender: SinkSender
-  /** Tells the operator when the sink stops receiving records, and when it receives records again. */
   notice(text: string): void
   /** Resolves after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<unknown>
@@ -52,10 +45,7 @@ export class LogSink implements LogSinkPort {
     return { ...this.#status }
   }
 
-  /**
-   * Sends records until `signal` is aborted. After the abort, sends the newest records for at most {@link LAST_MS},
-   * and resolves.
-   */
+  /** Sends records until `signal` is aborted, and then the remaining records for at most {@link LAST_MS}. */
   async run(signal: AbortSignal): Promise<void> {
     const { wait, sender } = this.#options
     while (!signal.aborted) {
@@ -70,7 +60,7 @@ export class LogSink implements LogSinkPort {
     await sender.close()
   }
 
-  /** Sends a part of the log of each tenant. Returns the time until the next pass, ms. */
+  /** Sends a part of each tenant's log. Returns the pause before the next pass, ms. */
   async #pass(signal: AbortSignal): Promise<number> {
     try {
       await this.#options.store.sealPending()
@@ -96,7 +86,7 @@ export class LogSink implements LogSinkPort {
     const { store, sender } = this.#options
     const { id } = sender
     const part = await store.read(async (reader) => {
-      // The tenant may have been deleted in the meantime, and its log is deleted with the tenant.
+      // The tenant may have been deleted meanwhile, together with its log.
       if ((await reader.get('tenant', 0, String(number))) === undefined) return undefined
       const { position = {} } = (await reader.get('log_sink', number, id)) ?? {}
       return reader.readLogAfter(number, position, AT_ONCE)
@@ -135,7 +125,7 @@ export class LogSink implements LogSinkPort {
   }
 
   #fail(error: unknown): number {
-    // Only the message of a CofferError is shown, because the message of another error may contain data of the log.
+    // The message of any other error may contain log data.
     const failure = error instanceof CofferError ? error.message : 'The log cannot be read or sent.'
     if (this.#failedInRow === 0)
       this.#options.notice(

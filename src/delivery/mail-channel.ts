@@ -1,4 +1,4 @@
-/** Sends mail by SMTP. All waiting mails are sent over one connection. */
+/** Sends mail by SMTP. The waiting mails of a tenant share a connection. */
 import { formatDate } from '../domain/dates.js'
 import { wrapLetter } from '../domain/invitation/letter.js'
 import type { MailRecord } from '../domain/records/records.js'
@@ -10,10 +10,10 @@ import type { Delivery, Mailer, Message } from './smtp.js'
 
 const FIRST_DELAY_MS = 30_000
 const LONGEST_DELAY_MS = 3_600_000
-/** A mail that contains no link is retried for this time, which is also the time for which a link is valid. */
+/** A mail without a link is retried for this time. A mail with a link is retried until the link expires. */
 const TRIED_MS = 72 * 60 * 60 * 1000
 
-/** Requires: there is a mail to send, because this function loads the SMTP library. */
+/** Imports the SMTP library only when there is a mail to send. */
 async function openMailer(settings: { url: string; ca: string | undefined }): Promise<Mailer> {
   return (await import('./smtp.js')).openSmtp(settings)
 }
@@ -70,10 +70,7 @@ function leave(mail: MailRecord): MailRecord | undefined {
   return mail.state === 'waiting' ? { ...mail, state: 'outbox' } : undefined
 }
 
-/**
- * Returns the mail record after another attempt, or undefined if the attempt does not change the record. A record that
- * is no longer waiting is changed only by a successful attempt.
- */
+/** Returns undefined if the record does not change. A failed attempt changes only a waiting record. */
 function afterAttempt(mail: MailRecord, delivery: Delivery, server: string, now: number) {
   const attempts = mail.attempts + 1
   if (delivery.outcome === 'sent') {
@@ -92,7 +89,7 @@ function messageOf(mail: MailRecord, { from, publicUrl }: Pick<MailSettings, 'fr
   const letter = letterOf(mail, publicUrl)
   const { subject, text } = letter
   const date = Date.parse(mail.created_at)
-  // The Message-ID (RFC 5322, 3.6.4). All attempts to send a mail have the same Message-ID.
+  // The Message-ID (RFC 5322, 3.6.4) is the same in all attempts.
   const id = `<${mail.id}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`
   return { id, from, to: mail.to, subject, text, html: wrapLetter(letter), date }
 }

@@ -1,7 +1,4 @@
-/**
- * Makes network tokens inactive when they are due to become inactive. The queue calls this channel, also after a
- * restart.
- */
+/** Makes network tokens inactive at their due time. */
 import type { RecordOf } from '../domain/records/records.js'
 import type { Channel, Outcome } from './queue.js'
 
@@ -23,12 +20,11 @@ export class NetworkTokenChannel implements Channel<Kind> {
   }
 
   async send(number: number): Promise<Outcome<Kind>> {
-    // Loaded only when a network token is due, because every vault has this channel.
+    // Imported only when a network token is due, because every vault creates this channel.
     const { tellChange } = await import('../operations/network-token/states.js')
     const createUuid = this.#createUuid
     return {
-      // The record can have changed since the queue found the record. Therefore the state is checked again here, in the
-      // unit of work that stores the record.
+      // The state is checked again, because the record may have changed since the queue found it.
       change: async (found: RecordOf[Kind], store, enqueue) => {
         const tenant = await store.get('tenant', 0, String(number))
         if (tenant === undefined || found.state !== 'waiting') return undefined

@@ -1,9 +1,7 @@
-/** One attempt to send a POST of a webhook or a callback. */
 import { CofferError } from '../errors.js'
 import type { Outbound } from '../framework/ports/outbound.js'
 import { MAX_ANSWER_CHARACTERS } from '../operations/webhook/signed-request.js'
 
-/** The time limit for the answer of a destination, ms. */
 const ANSWER_MS = 10_000
 const MAX_ANSWER_BYTES = 64 * 1024
 
@@ -18,11 +16,11 @@ export interface Attempt {
   status?: number
   answer?: string
   failure?: string
-  /** True if this server is not allowed to call the address. A refused attempt has sent nothing. */
+  /** True if this server is not allowed to call the address. Then nothing was sent. */
   isRefused?: boolean
 }
 
-/** `stopping` ends the attempt, which then has no status. */
+/** If `stopping` is aborted, the attempt ends without a status. */
 export async function post(
   outbound: Outbound,
   { url, headers, body }: Post,

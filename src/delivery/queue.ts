@@ -1,6 +1,6 @@
 /**
- * Sends mail, events and callbacks after their commit. Each record contains the state of its delivery, so the queue continues after a
- * restart. A lane is the queue for one destination, for example a webhook.
+ * Delivers records, such as mails and events, after their commit. Each record contains the state of its delivery, so
+ * the queue continues after a restart. A lane contains the records for one destination, such as a webhook.
  */
 import { formatDate, minuteOf } from '../domain/dates.js'
 import type { RecordOf, TenantRecord } from '../domain/records/records.js'
@@ -15,19 +15,16 @@ import {
 } from '../storage/store.js'
 import { Listeners } from './listeners.js'
 
-/** Before a server stops, it waits this long for attempts in progress, ms. */
+/** A closing queue aborts attempts in progress after this time. */
 const STOP_MS = 2_000
 const RESUMED_MS = 30_000
 const MINUTE_MS = 60_000
 /** If two calls of `resume` are further apart than this, the second call reads all waiting records. */
 const LONGEST_SPAN_MS = 10 * MINUTE_MS
-/** A timer of Node cannot wait longer than about 25 days. */
+/** Must be less than 24 days, because Node runs a timer with a longer delay immediately. */
 const LONGEST_TIMER_MS = 24 * 60 * MINUTE_MS
 const AT_ONCE = 100
-/**
- * A lane remembers the ids of at most this many batches. A lane with more batches finds the other batches in the
- * store.
- */
+/** A lane has the ids of at most this many batches in memory, and finds further batches in the store. */
 const MAX_BATCHES = 1000
 const WAITING: Condition = { field: 'state', value: 'waiting' }
 
@@ -36,21 +33,14 @@ type Kind = Lane['kind']
 type Queued = RecordOf[Kind]
 
 export interface Outcome<K extends Kind> {
-  /**
-   * Returns the record to store, or undefined if nothing changes. `enqueue` adds deliveries, which are sent after the commit.
-   */
+  /** Returns the record to store, or undefined if nothing changes. Deliveries of `enqueue` start after the commit. */
   change(record: RecordOf[K], writer: StoreWriter, enqueue: Enqueue): Promise<RecordOf[K] | undefined>
-  /**
-   * True if the outcome applies to every due record of the lane. `change` is called for each due record of the lane.
-   */
+  /** If true, `change` is called for each due record of the lane. */
   isOfLane?: boolean
-  /**
-   * Closes the lane, because its destination must not be called now. The queue then tries only one record of the lane every 30 s.
-   */
+  /** Closes the lane. While a lane is closed, the queue tries only one of its records every 30 s. */
   closes?: boolean
-  /** Opens the lane, because its destination works. The waiting records of the lane may then be tried now. */
+  /** Opens the lane, so that its waiting records are tried now. */
   opens?: boolean
-  /** Formats the notice to the operator for `count` failed deliveries. */
   notice?(count: number): string
 }
 
@@ -66,12 +56,9 @@ export interface Taken<K extends Kind> {
 export interface Channel<K extends Kind> {
   readonly kind: K
   readonly atOnce: number
-  /**
-   * Whether these records stand for work of the vault itself. If the clock jumps, this work is done in the order of the
-   * due times.
-   */
+  /** If true, a jump of the clock processes these records in the order of their due times. */
   readonly isOrdered?: boolean
-  /** The lease of a record, ms. The lease is longer than any attempt. */
+  /** The lease of a record must be longer than any attempt. */
   readonly leaseMs: number
   laneOf(record: RecordOf[K]): string
   putOptions?(record: RecordOf[K]): PutOptions
@@ -87,17 +74,14 @@ export interface BatchChannel<K extends Kind> {
   readonly boundAfter: number
   lanesOf(tenant: TenantRecord): string[]
   whereLane(lane: string): Condition
-  /** Takes at most `most` records out of batches: the batches with these `ids`, or the oldest batches if `ids` is empty. */
+  /** Takes at most `most` records out of the batches with these `ids`. If `ids` is empty, uses the oldest batches. */
   take(lane: Lane, from: { ids: readonly string[]; most: number }): Promise<Taken<K>>
-  /**
-   * Drops waiting records beyond the limit. `next`: after this many further records, the queue calls `bound` again. `notice`: a
-   * text for the operator.
-   */
+  /** Drops waiting records beyond the limit. After `next` further records, the queue calls `bound` again. */
   bound(lane: Lane): Promise<{ next: number; notice?: string | undefined }>
   tidy(tenant: number): Promise<void>
 }
 
-/** Records that are due at the same time, ms since the epoch. */
+/** Records with the same due time `at`, in ms since the epoch. */
 export interface DueGroup {
   at: number
   records: WaitingRecord[]
@@ -114,15 +98,12 @@ class LaneState {
   readonly due: string[] = []
   readonly known = new Set<string>()
   batches: string[] = []
-  /** Whether the store may have batches of the lane that the list `batches` lacks. */
+  /** True if the store may contain batches of the lane that are missing in `batches`. */
   isBehind = false
   isTaking = false
-  /**
-   * The number of places that are reserved for records which the queue is taking out of batches. The lane has
-   * `atOnce` places.
-   */
+  /** The number of attempts that are reserved for records that the queue is taking out of batches. */
   reserved = 0
-  /** The queue takes no batch until `resume` or a timer wakes the lane, or until an outcome opens the lane. */
+  /** If true, no batch is taken until `resume`, a timer or an outcome resets this flag. */
   isHeld = false
   hasTimer = false
   isClosed = false
@@ -152,7 +133,7 @@ class LaneState {
   close(): void {
     this.isClosed = true
     for (const id of this.due.splice(0)) this.known.delete(id)
-    // When the lane is opened, it finds the batches in the store again.
+    // After the lane is opened, its batches are read from the store again.
     this.batches = []
     this.isBehind = true
   }
@@ -166,22 +147,15 @@ export class DeliveryQueue implements DeliveryPort {
   readonly #lanes = new Map<string, LaneState>()
   readonly #running = new Set<Promise<void>>()
   readonly #listeners = new Listeners()
-  /** The due date of each record that has a timer, so that no record gets two timers for one time. */
   readonly #timers = new Map<string, string>()
-  /** Only a server has a listener. The queue of a command has no listener, and tries each record once. */
+  /** Undefined in a command, which tries each record only once. */
   #listener: Listener | undefined
   #faults: unknown[] = []
   #isClosed = false
-  /**
-   * The last search for due records. This search has found all records that are due by `until`, in this generation of
-   * the data.
-   */
+  /** The last search has found all records that are due by `until`, in this generation of the data. */
   #seen: { until: number; generation: number } | undefined
 
-  /**
-   * `channels` creates the channels. The argument of `channels` is this queue, because a channel may need the public URL. The
-   * number that `generation` returns changes when all data is replaced.
-   */
+  /** `generation` returns a number that changes when all data is replaced. */
   constructor(store: Store, channels: (queue: DeliveryQueue) => AnyChannel[], generation = () => 0) {
     this.#store = store
     const byKind = channels(this).map((channel) => [channel.kind, channel])
@@ -189,15 +163,13 @@ export class DeliveryQueue implements DeliveryPort {
     this.#generation = generation
   }
 
-  /**
-   * Enqueues records. In a command, a call of `enqueue` also attempts the waiting records that earlier commands left.
-   */
+  /** In a command, also attempts the waiting records that earlier commands left. */
   enqueue(waiting: readonly Waiting[]): void {
     for (const each of waiting) this.#listeners.note(nameOf(each))
     if (this.#listener !== undefined) this.#add(waiting)
     else {
-      // The event of a read operation may not be synced to the disk yet, and a search does not find unsynced records.
-      // Therefore the queue adds the batch with this event by the id of the batch, and does not rely on the search.
+      // Batches are added by their ids, because the search does not find unsynced records, such as the event of a read
+      // operation.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }
@@ -215,7 +187,7 @@ export class DeliveryQueue implements DeliveryPort {
     return this.#listeners.silenceOf(nameOf(lane))
   }
 
-  /** Ends the waits of listeners, so that they do not delay the stop of a server. */
+  /** Ends all waits of listeners, because a wait would delay the stop of the server. */
   releaseListeners(): void {
     this.#listeners.release()
   }
@@ -226,9 +198,7 @@ export class DeliveryQueue implements DeliveryPort {
     if (fault !== undefined) throw fault
   }
 
-  /**
-   * Begins to send everything that is due. A server calls this function with a listener when it starts, and then every 30 s.
-   */
+  /** Starts all due deliveries. A server calls this function with a listener at its start, and then every 30 s. */
   async resume(listener = this.#listener): Promise<void> {
     this.#listener = listener
     const generation = this.#generation()
@@ -236,8 +206,7 @@ export class DeliveryQueue implements DeliveryPort {
     const until = now + RESUMED_MS
     const seen = this.#seen?.generation === generation ? this.#seen.until : undefined
     const isKnown = seen !== undefined && seen <= until && until - seen <= LONGEST_SPAN_MS
-    // The searched period begins before `seen`. Since the last search, another server may have written records that
-    // were due before `seen`.
+    // The searched period begins before `seen`, because another server may have added earlier due records meanwhile.
     const where = isKnown ? dueWithin(seen - RESUMED_MS - MINUTE_MS, until) : WAITING
     for await (const tenant of eachRecord(this.#store, 'tenant', 0)) {
       await this.#findAll(tenant, where)
@@ -248,10 +217,7 @@ export class DeliveryQueue implements DeliveryPort {
     this.#listeners.noteAll()
   }
 
-  /**
-   * Returns the waiting records of ordered channels that are due by `until`, in groups of the same due time, earliest
-   * first. Returns at most `most` groups.
-   */
+  /** Groups the waiting records of ordered channels that are due by `until`. Returns the `most` earliest groups. */
   async findOrdered(until: number, most: number): Promise<DueGroup[]> {
     const groups = new Map<number, WaitingRecord[]>()
     for await (const { number: tenant } of eachRecord(this.#store, 'tenant', 0))
@@ -283,7 +249,6 @@ export class DeliveryQueue implements DeliveryPort {
     this.#publicUrl = url
   }
 
-  /** Uses the listener and URL of another queue of the same server. */
   shareListener(other: DeliveryQueue): void {
     this.#publicUrl = other.publicUrl
     this.#listener = other.#listener
@@ -338,7 +303,7 @@ export class DeliveryQueue implements DeliveryPort {
     else this.#start(state)
   }
 
-  /** Uses a timer, because a vault without a server has no regular calls of `resume`. */
+  /** Uses a timer, because only a server calls `resume` every 30 s. */
   #wakeLater(state: LaneState): void {
     if (this.#listener === undefined || state.hasTimer) return
     state.hasTimer = true
@@ -352,7 +317,7 @@ export class DeliveryQueue implements DeliveryPort {
   #bound(state: LaneState): void {
     const { batches } = state.channel
     if (batches === undefined) return
-    // Resets the number before the work starts, so that `bound` is not called a second time during its first call.
+    // Reset before the work starts, so that `bound` is not called again while it runs.
     state.spare = batches.boundAfter
     const work = async () => {
       const { next, notice } = await batches.bound(state.lane)
@@ -447,8 +412,7 @@ export class DeliveryQueue implements DeliveryPort {
 
   #track(work: Promise<void>): void {
     const fail = (error: unknown) => {
-      // The record of the failed work is still due. The next `resume` must read all waiting records to find this
-      // record again.
+      // The next `resume` reads all waiting records, so that it finds the record of the failed work again.
       this.#seen = undefined
       if (this.#listener !== undefined) this.#listener.fault(error)
       else this.#faults.push(error)
@@ -464,7 +428,7 @@ export class DeliveryQueue implements DeliveryPort {
       const { records, more, closes } = await this.#takeFrom(state, state.reserved)
       state.reserved = 0
       for (const record of records) this.#run(state, record.id, async () => record)
-      // The limit of waiting records is checked here only in a command, because a server checks this limit in `resume`.
+      // A command checks the limit of waiting records here. A server checks the limit in `resume`.
       if ((more === 'later' || closes) && this.#listener === undefined) this.#bound(state)
     }
     const end = () => {
@@ -496,9 +460,7 @@ export class DeliveryQueue implements DeliveryPort {
     return taken
   }
 
-  /**
-   * Tries one record of a closed lane. Opens the lane if the destination may be called again, or if no record waits.
-   */
+  /** Tries one record of a closed lane, to find out if the lane can be opened. Opens the lane if no record waits. */
   #probe(state: LaneState): void {
     if (state.isTaking || state.running > 0) return
     state.isTaking = true
@@ -554,14 +516,11 @@ export class DeliveryQueue implements DeliveryPort {
     if (notice !== undefined) this.#listener?.notice(notice(tried.length))
   }
 
-  /**
-   * Returns the record if it is due. In a shared store, also leases the record, so that other servers do not take it before the
-   * lease expires.
-   */
+  /** Returns the record if it is due. In a shared store, also leases the record, so that no other server sends it. */
   async #claim(waiting: WaitingRecord, { leaseMs }: AnyChannel): Promise<Queued | undefined> {
     const { kind, tenant, id } = waiting
     if (!this.#store.isShared)
-      // Uses `write`, because in a vault on disk a `read` does not see unsynced records, such as the event of a read operation.
+      // `read` would not return unsynced records, such as the event of a read operation.
       return this.#store.write(async (reader) => {
         const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
         const record = isThere ? await reader.get(kind, tenant, id) : undefined
@@ -575,7 +534,7 @@ export class DeliveryQueue implements DeliveryPort {
     return leased
   }
 
-  /** Calls `change` for each record that still exists. If a call returns a record, stores the returned record. */
+  /** Calls `change` for each record that still exists, and stores the records that `change` returns. */
   async #change(waiting: readonly WaitingRecord[], change: Outcome<Kind>['change']): Promise<void> {
     const { stored, more, now } = await this.#store.write(async (writer) => {
       const stored: [WaitingRecord, Queued][] = []
@@ -596,9 +555,8 @@ export class DeliveryQueue implements DeliveryPort {
   }
 
   /**
-   * Starts a timer that attempts the record when it is due. A command starts no timer, so a later {@link resume} of a
-   * server attempts the record. A record that is due in more than {@link LONGEST_TIMER_MS} gets no timer either, so a
-   * later {@link resume} attempts this record too.
+   * Starts a timer that attempts the record when it is due. If this process is a command, or if the record is due after
+   * more than {@link LONGEST_TIMER_MS}, no timer is started. A later {@link resume} then attempts the record.
    */
   #schedule(waiting: WaitingRecord, record: Queued, now: number): void {
     const dueMs = Date.parse(record.due_at ?? '') - now
@@ -618,7 +576,7 @@ export class DeliveryQueue implements DeliveryPort {
 
 const nameOf = ({ kind, tenant, lane }: Lane) => [kind, tenant, lane].join('/')
 
-/** Matches the records that are due in any minute of this period, because the index of due dates has only minutes. */
+/** Matches whole minutes, because the index of due dates contains only minutes. */
 function dueWithin(from: number, until: number): Condition {
   const or: Condition[] = []
   for (let ms = Math.floor(from / MINUTE_MS) * MINUTE_MS; ms <= until; ms += MINUTE_MS)

@@ -5,7 +5,6 @@ import type { LogRecord } from '../domain/records/records.js'
 import { CofferError, codeOf, usage } from '../errors.js'
 import type { SinkSender } from './log-sink.js'
 
-/** The time limit for the answer to one request, ms. */
 const ANSWER_MS = 30_000
 /** Facility 13 (log audit), severity 6 (informational). */
 const PRIORITY = 13 * 8 + 6
@@ -17,7 +16,7 @@ const MAX_DATAGRAM_BYTES = 8192
 const EXAMPLES =
   'https://logs.example.com/coffer, syslog+tcp://logs.example.com:514 or syslog+udp://localhost:514'
 
-/** `token`: for the header Authorization of HTTP requests. @throws CofferError `usage` */
+/** `token`: the Bearer token of HTTP requests. @throws CofferError `usage` */
 export function createSinkSender(
   address: string,
   { token }: { token?: string | undefined } = {},
@@ -51,8 +50,7 @@ function overHttp(url: URL, token: string | undefined): Omit<SinkSender, 'id'> {
       const answer = await sender.send(url, request).catch((error) => {
         throw unreachable(url, error)
       })
-      // Reads and discards the body, because the connection can be used again only after the whole answer was
-      // read.
+      // The connection can be reused only after the whole body was read.
       answer.on('error', () => undefined).resume()
       const { statusCode = 0 } = answer
       if (statusCode < 200 || statusCode > 299)
@@ -63,8 +61,8 @@ function overHttp(url: URL, token: string | undefined): Omit<SinkSender, 'id'> {
 }
 
 /**
- * Each part of the log has a connection of its own. The sink closes the connection after the sink has read
- * everything. Syslog has no other acknowledgement than the closed connection.
+ * Opens a connection for each call, because syslog has only one acknowledgement: the sink closes the connection after
+ * the sink has read everything.
  */
 function overTcp(url: URL): SinkSender['send'] {
   return async (records, stopping) => {
@@ -90,7 +88,7 @@ function overTcp(url: URL): SinkSender['send'] {
   }
 }
 
-/** UDP has no acknowledgement, so a datagram that gets lost on the way is not noticed. */
+/** UDP has no acknowledgement, so the loss of a datagram is not noticed. */
 function overUdp(url: URL): SinkSender['send'] {
   return async (records) => {
     const { createSocket } = await import('node:dgram')
@@ -116,7 +114,7 @@ function overUdp(url: URL): SinkSender['send'] {
   }
 }
 
-/** Formats a log record as a message of RFC 5424. The text is the record as JSON, so it has no control characters. */
+/** Formats a log record as a message of RFC 5424. JSON escapes all control characters. */
 export function formatSyslog(record: LogRecord): string {
   const { created_at, entity_type, operation } = record
   const time = new Date(created_at).toISOString()
@@ -124,7 +122,7 @@ export function formatSyslog(record: LogRecord): string {
   return `<${PRIORITY}>1 ${time} - coffer - ${id} - \ufeff${JSON.stringify(record)}`
 }
 
-/** The message of the cause is left out, because it may quote the request. */
+/** Omits the message of the cause, because that message may quote the request. */
 function unreachable(url: URL, error: unknown): CofferError {
   const cause = error instanceof AggregateError ? error.errors[0] : error
   const code = codeOf(cause) || (cause instanceof Error ? cause.name : '')

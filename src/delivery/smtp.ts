@@ -7,15 +7,15 @@ const CONNECT_MS = 10_000
 const SILENCE_MS = 30_000
 const MAX_PER_CONNECTION = 100
 
-/** `id`: the Message-ID, equal at every attempt. `date`: ms since the epoch. */
+/** `id`: the Message-ID. `date`: ms since the epoch. */
 export type Message = Record<'id' | 'to' | 'subject' | 'text' | 'html', string> & {
   from: Sender
   date: number
 }
 
 /**
- * `refused`: this mail will never be accepted. `postponed`: this mail may be accepted later. `unreachable`: no mail can be sent
- * now. The reason contains no address.
+ * `refused`: this mail will never be accepted. `postponed`: this mail may be accepted later. `unreachable`: no mail can
+ * be sent now. The reason contains no address.
  */
 export type Delivery =
   | { outcome: 'sent' }
@@ -50,10 +50,10 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
   })
   return {
     server: `${host}:${port}`,
-    /** Never rejects, because a failure is an outcome too. */
+    /** Never rejects. */
     send: async ({ id, to, from, date, ...content }: Message): Promise<Delivery> => {
-      // nodemailer removes < and > from an address, and would send the mail to another address.
-      if (/[<>]/.test(to)) return { outcome: 'refused', reason: 'the address holds a < or >.' }
+      // nodemailer removes < and > from an address, so the mail would go to another address.
+      if (/[<>]/.test(to)) return { outcome: 'refused', reason: 'the address contains < or >.' }
       try {
         await transport.sendMail({
           ...content,
@@ -61,8 +61,7 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
           date: new Date(date),
           from,
           to: { name: '', address: to },
-          // Because the envelope is given, nodemailer does not parse the addresses again. The parser of nodemailer could misread
-          // quoted addresses.
+          // With an envelope, nodemailer does not parse the addresses. Its parser could misread quoted addresses.
           envelope: { from: from.address, to: [to] },
           // RFC 3834: suppresses automatic replies.
           headers: { 'Auto-Submitted': 'auto-generated' },

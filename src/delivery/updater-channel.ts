@@ -1,4 +1,4 @@
-/** Processes the uploaded files of the account updater. The queue calls this channel when a job is due, also after a restart. */
+/** Processes the uploaded files of the account updater when their jobs are due. */
 import type { RecordOf } from '../domain/records/records.js'
 import type { Host } from '../framework/host.js'
 import type { Channel, Outcome } from './queue.js'
@@ -22,7 +22,7 @@ export class UpdaterChannel implements Channel<Kind> {
   }
 
   async send(tenant: number, { id }: RecordOf[Kind]): Promise<Outcome<Kind>> {
-    // Loaded only when a job is due, because every vault has this channel.
+    // Imported only when a job is due, because every vault creates this channel.
     const { processJob } = await import('../operations/updater/process-job.js')
     const { leaseMs } = this
     await processJob({ host: this.#host(), tenant, id, leaseMs, isStopped: () => this.#isStopped })

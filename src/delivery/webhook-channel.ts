@@ -1,7 +1,4 @@
-/**
- * Sends signed events to webhooks. This channel uses the sender that proxies use, so it sends events only to hosts of
- * --allow-net, and never to this server.
- */
+/** Sends signed events to webhooks, only to hosts of --allow-net and never to this server. */
 import type { Signer } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
 import { canonicalJson } from '../domain/json/json.js'
@@ -30,14 +27,12 @@ import type { BatchChannel, Channel, Outcome, Taken } from './queue.js'
 
 /** A webhook is failing after this many failed attempts in a row. */
 const FAILING_AFTER = 100
-/**
- * The pause between two events of a failing webhook, ms. The queue requests an event of a failing webhook every 30 s.
- */
+/** Must be shorter than 30 s, because the queue takes an event of a failing webhook every 30 s. */
 const FAILING_PAUSE_MS = 20_000
-/** After at least this many new events of a webhook, its waiting events are counted again. */
+/** The waiting events of a webhook are counted again after at least this many new events. */
 const COUNTED_EVERY = MAX_WAITING / 10
 const BATCHES = 16
-/** The operator gets a notice about dropped events of a webhook at most once in this time, ms. */
+/** The shortest time between two notices about dropped events of a webhook. */
 const NOTICE_EVERY_MS = 10 * 60_000
 
 export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'> {
@@ -49,11 +44,11 @@ export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'>
 
 /** The state of a webhook in this process. Times are ms since the epoch. */
 interface Experience {
-  /** The number of failed attempts since the last success. `failingSince`: the time of the first failed attempt. */
+  /** The number of failed attempts in a row. `failingSince`: the time of the first failure. */
   failures: number
   failingSince: number
   hasRefusalNotice: boolean
-  /** The number of dropped events since the last notice about dropped events. `droppedNoticeAt`: the time of that notice. */
+  /** The number of events that were dropped since `droppedNoticeAt`. */
   dropped: number
   droppedNoticeAt: number
 }
@@ -136,7 +131,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     experience.failures++
     const since = formatDate(experience.failingSince)
     const isNews = experience.failures >= FAILING_AFTER && webhook.destination?.state !== 'failing'
-    // Sets the number of failures to 0, so that other attempts in progress do not report the failing webhook too.
+    // Reset, so that other attempts in progress do not report the failing webhook too.
     if (isNews) experience.failures = 0
     const notice = () =>
       `Webhook "${webhook.name}": ${FAILING_AFTER} attempts in a row failed. ${failure} Until an attempt succeeds, ` +
@@ -152,7 +147,7 @@ export class WebhookChannel implements Channel<'delivery'> {
           id: hook.id,
           trace_id,
         })
-        // The lane is enqueued so that the queue drops the events that wait for the disabled webhook.
+        // The queue then drops the waiting events of the disabled webhook.
         enqueue([...mail, { kind: 'delivery', tenant: hook.tenant, lane: hook.id }])
         return { ...attempted, state: 'failed' }
       },
@@ -160,10 +155,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     }
   }
 
-  /**
-   * A request that Coffer refuses to send, because of its address, is no attempt. Therefore a refused request does
-   * not change the delivery.
-   */
+  /** Nothing was sent to a refused address, so the delivery does not change. */
   #refused(hook: Hook, webhook: WebhookRecord, failure: string, now: number): Outcome<'delivery'> {
     const notice = this.#noticeOfRefusal(hook, webhook, failure)
     return {
@@ -176,10 +168,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     }
   }
 
-  /**
-   * Returns the notice about a refused address for the operator, or undefined if the operator has already got this
-   * notice. After a request was sent to the address, a later refusal is reported again.
-   */
+  /** Returns undefined if the operator has already got this notice since the last successful attempt. */
   #noticeOfRefusal(hook: Hook, { name }: WebhookRecord, failure: string): string | undefined {
     const experience = this.#know(hook)
     if (experience.hasRefusalNotice) return undefined
@@ -215,10 +204,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     return { records: taken, left, more: isHeld ? 'later' : mayHaveMore ? 'now' : 'none' }
   }
 
-  /**
-   * Takes events of a webhook out of their batches, in one unit of work. From a failing webhook, takes only one event
-   * after each pause.
-   */
+  /** Takes events of a webhook out of their batches. If the webhook is failing, takes one event after each pause. */
   async #takeOf(store: StoreWriter, hook: Hook, ids: readonly string[], most: number) {
     const leaseMs = this.#options.store.isShared ? this.leaseMs : 0
     const { destination, status } = (await store.get('webhook', hook.tenant, hook.id)) ?? {}
@@ -234,8 +220,7 @@ export class WebhookChannel implements Channel<'delivery'> {
   async #bound(hook: Hook): Promise<{ next: number; notice?: string | undefined }> {
     const { store, createUuid } = this.#options
     const { dropped, spare } = await dropExcess(store, hook, createUuid)
-    // `spare` is the number of events that may still wait. The queue counts again after half of `spare` new events,
-    // because other servers of a shared store add events too.
+    // The events are counted again before `spare` is used up, because other servers of a shared store add events too.
     const next = Math.max(COUNTED_EVERY, spare / 2)
     return { next, notice: dropped === 0 ? undefined : await this.#noticeOfDrop(hook, dropped) }
   }

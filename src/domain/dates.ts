@@ -1,4 +1,4 @@
-/** Parses and formats the dates of the API. A point in time is a number of ms since the epoch. */
+/** Times are in ms since the epoch. A date without an offset is in UTC. */
 import { validationError } from '../errors.js'
 
 export const MONTHS =
@@ -8,11 +8,6 @@ export function formatDate(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, -1)}+00:00`
 }
 
-/**
- * Parses `M/D/YYYY` (12 AM), `M/D/YYYY h:mm:ss AM/PM +hh:mm` or ISO 8601. A date without an offset is in UTC.
- * Returns ms since the epoch.
- * @throws CofferError `validation`
- */
 export function parseExpiry(text: string, nowMs: number): number {
   const ms = readAmerican(text) ?? readIso(text)
   if (ms === undefined) throw validationError(`must be an existing date, ${EXPIRY_FORMATS}`)
@@ -20,10 +15,6 @@ export function parseExpiry(text: string, nowMs: number): number {
   return ms
 }
 
-/**
- * Parses an ISO 8601 date (00:00 UTC) or date-time (UTC if it has no offset). Returns ms.
- * @throws CofferError `validation`
- */
 export function parseLogDate(text: string): number {
   const ms = readIso(text)
   if (ms !== undefined) return ms
@@ -56,10 +47,7 @@ function readIso(text: string): number | undefined {
   return instant([year, month, day, hour, minute, second, ms], readOffset(...offset))
 }
 
-/**
- * Returns the offset of a time zone in minutes east of UTC. Returns undefined if the offset is not between
- * -12:00 and +14:00.
- */
+/** Returns minutes east of UTC, or undefined if the offset is not between -12:00 and +14:00. */
 function readOffset(sign?: string, hours = '0', minutes = '0'): number | undefined {
   const east = (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes))
   return Number(minutes) > 59 || east < -12 * 60 || east > 14 * 60 ? undefined : east
@@ -76,10 +64,6 @@ function instant(fields: readonly unknown[], eastMinutes?: number): number | und
 
 const UNIT_MS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/**
- * Parses a duration such as `90s`, `15m`, `72h`, `30d` or `2w`, and returns ms. Returns undefined for a text that is
- * not a duration.
- */
 export function parseDuration(text: string): number | undefined {
   const [, digits, unit = ''] = /^([1-9]\d{0,5})([smhdw])$/.exec(text) ?? []
   return digits === undefined ? undefined : Number(digits) * UNIT_MS[unit]!

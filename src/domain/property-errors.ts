@@ -20,8 +20,8 @@ export function refuseErrors(errors: PropertyErrors): void {
 }
 
 /**
- * Runs `work`. If `work` throws `validation`, adds its errors to `errors` and returns undefined. An error
- * without properties is added at `path`.
+ * If `work` throws `validation`, adds the errors to `errors` and returns undefined. An error without properties is
+ * added at `path`.
  */
 export function collect<T>(errors: PropertyErrors, path: string, work: () => T): T | undefined {
   try {
@@ -54,10 +54,7 @@ function addErrorsOf(errors: PropertyErrors, path: string, error: unknown): unde
     for (const message of messages) addError(errors, at, message)
 }
 
-/**
- * Runs `work`. If `work` throws `validation` without properties, throws the error again as an error of the
- * property at `path`.
- */
+/** If `work` throws `validation` without properties, throws the error for the property at `path`. */
 export function about<T>(path: string, work: () => T): T {
   const errors: PropertyErrors = {}
   const done = collect(errors, path, work)

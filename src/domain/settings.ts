@@ -4,11 +4,8 @@ import { suggestName } from './text/nearest.js'
 
 interface SettingEntry<T> {
   description: string
-  /**
-   * The value of the setting while nobody has set it. Without `default`, a setting that nobody has set has no value.
-   */
   default?: T
-  /** Hides the secret in the value. A setting with a secret cannot be given as an argument of a command. */
+  /** Hides the secret in the value. The value of a setting with `conceal` cannot be an argument of a command. */
   conceal?(value: T): string
   read(text: string): T
 }
@@ -22,7 +19,7 @@ export const DEFAULT_PUBLIC_URL = 'http://localhost:4010'
 export const VAULT_SETTINGS = {
   public_url: {
     description:
-      'The public address of this server, for invitation links; by default the address that it listens on',
+      'The address of this server in invitation links; by default the address on which the server listens',
     read: readPublicUrl,
   },
   'mail.url': {
@@ -55,7 +52,7 @@ export const VAULT_SETTINGS = {
   },
   'cards.cvc_retention': {
     description:
-      'How long the cvc of a card is kept after it was given: whole hours from 1h to 9999h, or never (it is never deleted)',
+      'The time from a write of the cvc of a card to its deletion: whole hours from 1h to 9999h, or never',
     default: '1h',
     read: matching(/^(?:never|[1-9]\d{0,3}h)$/, 'must be whole hours from 1h to 9999h, or never'),
   },
@@ -64,7 +61,7 @@ export const VAULT_SETTINGS = {
     'Whether cards in published ranges get funding and the country of their issuer: true or false; serve --ephemeral and --demo begin with true',
   ),
   'account_updater.delay': {
-    description: 'How long a job of the account updater is processed: 0, or a time such as 90s, 15m or 1h',
+    description: 'How long the account updater processes a job: 0, or a time such as 90s, 15m or 1h',
     default: '0',
     read: matching(/^(?:0|[1-9]\d{0,5}[smhdw])$/, 'must be 0, or a time such as 90s, 15m or 1h'),
   },
@@ -83,7 +80,7 @@ export const VAULT_SETTINGS = {
   },
   'threeds.challenges': {
     description:
-      'How a challenge of 3-D Secure ends: wait (for the cardholder, or coffer 3ds decide) or complete (by itself, at once)',
+      'How a challenge of 3-D Secure ends: wait (for the cardholder or coffer 3ds decide) or complete (at once, without an answer)',
     default: 'wait',
     read: choice('wait', 'complete'),
   },
@@ -115,7 +112,7 @@ export const VAULT_SETTINGS = {
   ),
   'deduplicate.reveals_existing': boolean(
     true,
-    'Whether deduplication answers with a redacted token, if the caller may not read it, instead of creating a new token: true or false',
+    'If the caller may not read the existing token, deduplication returns it redacted (true) or creates a new token (false)',
   ),
   no_reveal: boolean(
     false,

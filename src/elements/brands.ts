@@ -1,4 +1,4 @@
-/** The card brands that the hosted fields know. The packages of the hosted fields export this list as `DEFAULT_CARD_TYPES`. */
+/** The card brands of the hosted fields. The packages of the hosted fields export this list as `DEFAULT_CARD_TYPES`. */
 
 type Prefix = number | readonly [number, number]
 
@@ -6,7 +6,6 @@ type Prefix = number | readonly [number, number]
 export interface CardBrand {
   readonly type: string
   readonly niceType: string
-  /** A card number of the brand begins with one of these prefixes, or with a number in one of these ranges. */
   readonly patterns: readonly Prefix[]
   readonly gaps: readonly number[]
   readonly lengths: readonly number[]
@@ -163,7 +162,7 @@ export const BRANDS: readonly CardBrand[] = [
   },
 ]
 
-/** Returns the brand with the longest prefix of `digits`. Returns undefined if no brand matches. */
+/** Returns the brand whose prefix matches the most digits. Returns undefined if no brand matches. */
 export function findBrand(digits: string, brands: readonly CardBrand[] = BRANDS): CardBrand | undefined {
   let found: { brand: CardBrand; length: number } | undefined
   for (const brand of brands)
@@ -174,7 +173,7 @@ export function findBrand(digits: string, brands: readonly CardBrand[] = BRANDS)
   return found?.brand
 }
 
-/** Returns how many digits of `digits` match the prefix. Returns 0 if the digits do not match, or if there are too few digits. */
+/** Returns how many digits match the prefix. Returns 0 if the digits do not match, or if there are too few digits. */
 function matchLength(digits: string, prefix: Prefix): number {
   const [first, last] = typeof prefix === 'number' ? [prefix, prefix] : prefix
   const { length } = String(first)

@@ -1,4 +1,3 @@
-/** The text and the state of a card number. */
 import { isLuhnValid } from '../domain/token/luhn.js'
 import { BRANDS, type CardBrand, findBrand } from './brands.js'
 import type { CardDetails, Reading } from './reading.js'
@@ -13,10 +12,9 @@ export interface NumberOptions {
 const ANY_LENGTH = [12, 13, 14, 15, 16, 17, 18, 19]
 const GROUPS_OF_FOUR = [4, 8, 12, 16]
 const PREFIX_LENGTH = 6
-/** A number with this many digits has a bank identification number of eight digits. */
+/** A number with at least this many digits has a bank identification number of eight digits. */
 const LONG_BIN_FROM = 16
 
-/** Groups the digits as they are printed on cards of the brand. */
 export function formatNumber(text: string, { cardTypes = BRANDS }: NumberOptions): string {
   const digits = onlyDigits(text)
   const { gaps = GROUPS_OF_FOUR, lengths = ANY_LENGTH } = findBrand(digits, cardTypes) ?? {}

@@ -1,5 +1,3 @@
-/** Keeps the caret behind the same character when a field has formatted its text. */
-
 /**
  * `caret`: the number of characters before the caret in `typed`. Returns the number of characters before the caret in
  * `formatted`.

@@ -1,6 +1,6 @@
 /** The spelling of property names: `camelCase` for the page, `snake_case` for the server. */
 
-/** The contents of these properties belong to the user, so property names in these contents are not changed. */
+/** The page chooses the property names inside these properties, so these names are not changed. */
 const AS_GIVEN = ['data', 'metadata']
 
 export function toServer(payload: unknown): unknown {

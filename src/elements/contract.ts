@@ -1,6 +1,5 @@
 /**
- * With the types of this file, the compiler checks that the fields of Coffer have the interface of the npm package
- * `@basis-theory/web-elements`. This file has only types and no code that runs.
+ * Lets the compiler check that the fields of Coffer have the interface of the npm package `@basis-theory/web-elements`.
  */
 import type * as Hosted from '@basis-theory/web-elements'
 import type { CardElement, DateElement, NumberElement, TextElement } from './element.js'

@@ -1,4 +1,4 @@
-/** The fields as the page gets them. A field has no property that contains a value. */
+/** The objects that the page gets for fields. No property of these objects contains a value. */
 
 import type { Listener } from './events.js'
 import { parseDate, printDate } from './expiration-date.js'
@@ -8,7 +8,7 @@ import type { CardDetails } from './reading.js'
 import { type Reference, resolveReference } from './references.js'
 import { findShape } from './shapes.js'
 
-/** The inside of each field. Only this module and its importers can reach the inside of a field. */
+/** Stored outside of the fields, so that the page cannot reach the inside of a field. */
 const insides = new WeakMap<object, Inside>()
 
 /** A part of a date field, for example the month, as a page writes this part in a payload. */

@@ -7,8 +7,7 @@ export interface FieldError {
 }
 
 /**
- * Fields are empty, incomplete or invalid. If this error is thrown, nothing was sent. `details`: the fault of each
- * property of the payload.
+ * Fields are empty, incomplete or invalid, and nothing was sent. `details`: the fault of each property of the payload.
  */
 export class ValidationError extends Error {
   override readonly name = 'BasisTheoryValidationError'
@@ -22,10 +21,7 @@ export class ValidationError extends Error {
   }
 }
 
-/**
- * The server has refused a request, or could not be reached. If the server could not be reached, the status is -1. `data`: the
- * body of the answer.
- */
+/** The server has refused a request, or could not be reached (status -1). `data`: the body of the answer. */
 export class ApiError extends Error {
   override readonly name = 'BasisTheoryApiError'
   readonly status: number

@@ -1,10 +1,8 @@
-/** The listeners of a field. */
 import { missing } from './errors.js'
 
 const TYPES = ['ready', 'change', 'focus', 'blur', 'keydown'] as const
 export type EventType = (typeof TYPES)[number]
 
-/** Each type of event has its own properties. */
 export type Listener = (event: never) => void
 
 export class Listeners {
@@ -12,8 +10,8 @@ export class Listeners {
   #isReady = false
 
   /**
-   * A listener for `ready` is also called if it is added after the field became ready. @throws MissingError for an unknown type
-   * of event
+   * A listener for `ready` that is added after this event is called too.
+   * @throws MissingError for an unknown type of event
    */
   add(type: string, listener: Listener): { unsubscribe(): void } {
     const known = TYPES.find((each) => each === type)

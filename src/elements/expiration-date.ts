@@ -1,4 +1,3 @@
-/** The text and the state of the date on which a card expires. */
 import { missing } from './errors.js'
 import type { Reading } from './reading.js'
 
@@ -14,7 +13,6 @@ export interface MonthAndYear {
   year: number
 }
 
-/** All years of two digits are in this century. */
 const CENTURY = 2000
 
 /** Formats digits as `MM/YY`. A browser may fill in a year of four digits. */
@@ -38,7 +36,6 @@ function formatYear(digits: string): string {
   return digits.length >= 4 ? digits.slice(2, 4) : digits
 }
 
-/** `now`: the time of the page. */
 export function readDate(text: string, options: DateOptions, now: Date): Reading {
   const value = text.replaceAll(' ', '')
   const date = parseDate(value)

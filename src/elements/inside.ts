@@ -22,7 +22,6 @@ export interface Shape {
   valueOf(parts: readonly Part[]): unknown
   /** The text of each part for the option `value`. */
   textsOf(value: unknown): string[]
-  /** Shows the attributes of each part. */
   show(parts: readonly Part[], options: FieldOptions): void
 }
 
@@ -68,7 +67,6 @@ export class Inside {
     }
   }
 
-  /** The faults for which a request is refused. */
   get faults(): FieldError[] {
     return this.parts.flatMap((part) => {
       const { fault } = part.read()
@@ -123,7 +121,6 @@ export class Inside {
     this.report()
   }
 
-  /** Shows the text of `source` from now on. */
   follow(source: Inside): void {
     this.#stopFollowing?.()
     source.#followers.add(this)
@@ -131,7 +128,7 @@ export class Inside {
     this.setTexts(source.parts.map(({ text }) => text))
   }
 
-  /** Tells the listeners if the state has changed. A key press that does not change the state causes no event. */
+  /** Emits `change` only if the state has changed. */
   report(): void {
     const { state } = this
     const described = JSON.stringify(state)
@@ -156,8 +153,8 @@ export class Inside {
     const { targetId } = part
     return {
       onInput: () => {
-        // The brand of the card number decides which verification codes are possible. Therefore the other parts format their
-        // texts again.
+        // The other parts format their texts again, because the brand of the card number decides how long the
+        // verification code is.
         for (const other of this.parts) if (other !== part) other.setText(other.text)
         this.report()
       },

@@ -1,6 +1,4 @@
-/**
- * The kinds of inputs: the attributes of each kind, and how each kind formats and reads the text.
- */
+/** The kinds of inputs: the attributes of each kind, and how each kind formats and reads the text. */
 import { formatNumber, readNumber } from './card-number.js'
 import { formatDate, readDate } from './expiration-date.js'
 import type { FieldOptions } from './options.js'

@@ -1,7 +1,7 @@
 /**
- * Card fields for tests, with the interface of version 2 of the hosted fields. The inputs of these fields are in the page, so the
- * fields do not protect values from the page. The server appends a call of this program, with the server's address, to the
- * program.
+ * Card fields for tests, with the interface of version 2 of the hosted fields. The inputs are in the page, so the
+ * fields do not protect values from the page. The build wraps this program into a function with the parameter `COFFER`.
+ * The server appends the call of this function.
  */
 import { createElement } from './element.js'
 import { missing } from './errors.js'
@@ -15,7 +15,7 @@ export interface Given extends Server {
   frame: boolean
 }
 
-/** Parts of the older package. Pages with a public key do not use these parts. */
+/** Parts of the older package that pages with a public key do not use. */
 const MISSING = [
   'applications',
   'applicationKeys',
@@ -38,10 +38,7 @@ function createFields({ url, prefix, frame }: Given) {
   let latestKey: string | undefined
   return {
     ...withKey(() => latestKey),
-    /**
-     * The hosted fields take more arguments here, which say where the hosted parts are. The fields of Coffer need
-     * none of these arguments.
-     */
+    /** Ignores the further arguments of the hosted `init`, which contain addresses of hosted parts. */
     async init(apiKey: string | undefined) {
       latestKey = apiKey
       return withKey(() => apiKey)
@@ -54,7 +51,7 @@ function refuseVersion3(): never {
   throw missing('version 3 of Elements')
 }
 
-/** If the page has card fields already, does nothing, so that these fields stay. */
+/** Does nothing if the page has card fields already. */
 function install(given: Given): void {
   if ('BasisTheoryElements' in window) return
   const fields = createFields(given)

@@ -1,4 +1,4 @@
-/** The options of fields, for all types of fields. Each type of field uses some of these options. */
+/** Each type of field uses some of these options. */
 import type { CardBrand } from './brands.js'
 import { missing } from './errors.js'
 import type { Mask, TextOptions } from './text.js'
@@ -40,8 +40,8 @@ export interface FieldOptions {
 }
 
 /**
- * Options of the hosted fields that these fields do not have. The fields of Coffer refuse these options. Other
- * unknown options are ignored, as the hosted fields ignore them.
+ * Options of the hosted fields that the fields of Coffer do not have and refuse. Other unknown options are ignored, as
+ * by the hosted fields.
  */
 const MISSING = ['enableCopy', 'binLookup', 'coBadgedSupport', 'preSelectedNetworks']
 

@@ -9,7 +9,6 @@ import type { FieldOptions } from './options.js'
 import type { Reading } from './reading.js'
 import { styleInput } from './style.js'
 
-/** The state of an input besides its text. */
 export interface Appearance {
   label: string
   placeholder: string | undefined
@@ -27,7 +26,6 @@ const KEYS = ['Enter', 'Escape']
 
 export class Part {
   readonly kind: Kind
-  /** The name of the input in events. */
   readonly targetId: string
   readonly #options: () => FieldOptions
   #text = ''

@@ -24,8 +24,8 @@ export function fillIn(payload: unknown): unknown {
 }
 
 /**
- * Returns an object with the structure of the payload. Instead of each field, the object has the fault of the
- * field. Returns undefined if no field has a fault.
+ * Returns the structure of the payload with a fault in place of each faulty field. Returns undefined if no field has a
+ * fault.
  */
 function findFaults(payload: unknown, faults: FieldError[]): Record<string, unknown> | undefined {
   const field = findField(payload)
@@ -60,7 +60,6 @@ function findField(value: unknown): Wrapper | undefined {
   return insideOf(wrapper?.element) === undefined ? undefined : (wrapper as Wrapper)
 }
 
-/** Only arrays and plain objects are searched. */
 function isStructure(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false
   const prototype = Object.getPrototypeOf(value)

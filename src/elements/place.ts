@@ -7,8 +7,8 @@ export interface Place {
 }
 
 /**
- * The events of an input that its field keeps from the page. A hosted field is in a frame of another origin, so its
- * events do not reach the page either.
+ * Events that do not leave a field. Events of a hosted field do not reach the page either, because the hosted field is
+ * in a frame of another origin.
  */
 const KEPT_EVENTS = [
   'beforeinput',

@@ -1,4 +1,4 @@
-/** The knowledge of a field about the text in its input. */
+/** The state that a field derives from the text of its input. */
 
 export type FieldFault = 'incomplete' | 'invalid'
 
@@ -16,7 +16,7 @@ export interface Reading {
   isValid: boolean
   /** Present only if the field has a mask. */
   isMaskSatisfied?: boolean
-  /** What a check of the field reports. Undefined if the field has no fault. */
+  /** Undefined if the field has no fault. */
   fault: FieldFault | undefined
   card?: CardDetails
 }

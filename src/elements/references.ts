@@ -7,7 +7,7 @@ export interface Reference {
   path: string
 }
 
-/** Fields can still show the values of this many answers, the newest. */
+/** The values of older answers are forgotten. */
 const MAX_ANSWERS = 100
 
 const answers = new BoundedMap<string, Map<string, unknown>>(MAX_ANSWERS)

@@ -1,13 +1,11 @@
-/** Requests to the server. */
 import { ApiError } from './errors.js'
 
-/** The address of the server, and the prefix of its header names. */
 export interface Server {
   url: string
   prefix: string
 }
 
-/** The contents of an answer. Their type is any JSON, because only the server knows the structure. */
+/** Any JSON, because only the server knows the structure of its answers. */
 export type Json = ReturnType<typeof JSON.parse>
 
 /** The options of each call. `correlationId`: the trace id of the request. */
@@ -20,7 +18,7 @@ export interface RequestOptions {
 
 export interface Call extends RequestOptions {
   method: string
-  /** The path of the request, including the query. */
+  /** Includes the query. */
   path: string
   headers?: Record<string, string> | undefined
   body?: unknown
@@ -53,7 +51,7 @@ export function createSend({ url, prefix }: Server, getKey: () => string | undef
   }
 }
 
-/** Parses the body of an answer. A body that is not JSON is returned as a text. */
+/** A body that is not JSON is returned as text. */
 function readBody(text: string): Json {
   if (text === '') return undefined
   try {
@@ -63,7 +61,6 @@ function readBody(text: string): Json {
   }
 }
 
-/** Base64 of the JSON text in UTF-8. */
 function encode(value: object): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(value))))
 }

@@ -15,7 +15,6 @@ interface ProxyOptions extends RequestOptions {
 
 export type Services = ReturnType<typeof createServices>
 
-/** `prefix`: the prefix of the server's header names. */
 export function createServices(send: Send, prefix: string) {
   const ask = async (method: string, path: string, body: unknown, options: RequestOptions = {}) => {
     const headers = method === 'PATCH' ? { 'content-type': 'application/merge-patch+json' } : undefined

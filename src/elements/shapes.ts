@@ -1,4 +1,3 @@
-/** The types of fields. */
 import { missing } from './errors.js'
 import { parseDate } from './expiration-date.js'
 import type { Shape } from './inside.js'
@@ -74,7 +73,6 @@ const CARD: Shape = {
   },
 }
 
-/** The text of a date that a page gives as a text, or as `{ month, year }`. */
 function dateText(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value)
   const { month, year } = value as { month?: unknown; year?: unknown }

@@ -1,9 +1,5 @@
-/**
- * The looks of inputs. The content security policy of a page may forbid style sheets, but it cannot forbid style
- * properties that a script sets.
- */
+/** Sets styles with a script, because the content security policy of a page may forbid style sheets. */
 
-/** The properties that pages may set in `style.base`. */
 const OF_TEXT = [
   'backgroundColor',
   'color',

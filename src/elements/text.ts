@@ -1,4 +1,3 @@
-/** The content and the state of a field that accepts any text. */
 import type { Reading } from './reading.js'
 
 export type Mask = readonly (RegExp | string)[]

@@ -1,4 +1,3 @@
-/** The text and the state of a card's verification code. */
 import { BRANDS, type CardBrand } from './brands.js'
 import { onlyDigits } from './card-number.js'
 import type { Reading } from './reading.js'

@@ -1,4 +1,3 @@
-/** The entries that a unit of work has recorded for the log. */
 import type { Transform } from '../domain/access/permissions.js'
 import type { AnswerSubject } from '../domain/records/answer-record.js'
 import type { EntityType } from '../domain/records/log-record.js'
@@ -17,8 +16,7 @@ export interface AuditEntry {
 }
 
 /**
- * Collects the records that the answer of an operation describes. If a record that an answer describes is deleted, the
- * stored answer is deleted too.
+ * Collects the records that an answer describes. If one of these records is deleted, the stored answer is deleted too.
  */
 export interface SubjectCollector {
   addRecorded(recorded: readonly AuditEntry[]): void

@@ -1,7 +1,6 @@
 /**
- * The distinct sets of containers that tokens have. If access rules restrict a list of tokens, Coffer makes one
- * decision for each set of containers, and not one for each token. When the first token with a new set is stored, the
- * set is stored too. Coffer removes a set some time after the last token with this set is gone.
+ * The distinct sets of containers that tokens have. For a list that access rules restrict, Coffer decides once for each
+ * set, and not once for each token. A set is stored with its first token, and removed some time after its last token.
  */
 import { containerSet, containerSetId } from '../domain/access/container.js'
 import { type Awaitable, andThen } from '../domain/awaitable.js'
@@ -17,32 +16,29 @@ import {
 import type { Caller } from './caller/caller.js'
 
 /**
- * The maximum number of sets that an application may add. A public application may add fewer sets, because anybody can
- * know its key.
+ * The maximum number of sets that an application may add. The limit of public applications is lower, because anybody
+ * can know their keys.
  */
 const MOST_SETS = { public: 1_000, private: 10_000 }
 const MAX_CACHED = 100_000
 const PAGE_SIZE = 1000
 /**
- * How many sets one unit of work examines. In a store of one process, other units of work wait for this unit, so it
- * must be short. In a shared store, each unit that removes sets makes all processes read their cached records again.
- * Therefore, in a shared store, few long units of work are better than many short units.
+ * How many sets one unit of work examines. In a store of one process, the unit must be short, because other units wait
+ * for this unit. In a shared store, few long units are better, because each unit that removes sets makes all processes
+ * read their cached records again.
  */
 const AT_ONCE = { own: 50, shared: 1_000 }
 /**
- * A set is released when a token no longer has it. This is the maximum number of released sets that are remembered. If
- * more sets are released, all sets of the vault are examined instead.
+ * A set is released when a token no longer has the set. Above this number of released sets, all sets are examined
+ * instead.
  */
 const MAX_RELEASED = 10_000
-/**
- * A store of one process examines the released sets as soon as there are this many released sets. If fewer sets were
- * released, they are examined in the next sweep.
- */
+/** A store of one process examines this number of released sets immediately. Fewer sets wait for the next sweep. */
 const DUE = 500
 /**
- * A shared store marks an unused set, and removes it after this time. A process that read a set before it was marked
- * can still commit a token with this set. This commit ends before the set is removed, because PostgreSQL ends
- * statements after 30 s.
+ * A shared store marks an unused set, and removes the set after this time. A process that read the set before the mark
+ * can still commit a token with the set. This commit ends before the removal, because PostgreSQL ends statements after
+ * 30 s.
  */
 const UNUSED_MS = 2 * 60_000
 
@@ -64,7 +60,7 @@ export class ContainerSets {
     return this.#store.isShared ? AT_ONCE.shared : AT_ONCE.own
   }
 
-  /** Returns the sets of the tenant, newest first. Reads the store again only after a set has changed. */
+  /** Newest first. Reads the store again only after a set has changed. */
   async all(reader: StoreReader, tenant: number): Promise<Sets> {
     const counter = reader.changeCounter(['containers'])
     const known = this.#cached.get(tenant)
@@ -83,7 +79,7 @@ export class ContainerSets {
     if (sets.length <= MAX_CACHED) this.#cached.set(tenant, { counter, sets })
   }
 
-  /** Schedules the removal of those sets that no token has. Requires: the caller calls `release` after its commit. */
+  /** Schedules the removal of sets that no token has. Requires: the unit of work has committed. */
   release(tenant: number, ids: readonly string[]): void {
     this.#remember(tenant, ids)
     this.#releasedSince += ids.length
@@ -124,10 +120,7 @@ export class ContainerSets {
     this.#mustExamineAll = true
   }
 
-  /**
-   * Removes all sets without tokens. A crash or an earlier version can leave sets that this process never released. These
-   * sets are removed too.
-   */
+  /** Removes all sets without tokens, including sets that a crash or an earlier version has left. */
   async examineAll(isOver: () => boolean = () => false): Promise<void> {
     const tenants = await readAll(this.#store, 'tenant', 0)
     let isDone = false
@@ -148,8 +141,8 @@ export class ContainerSets {
   async #examine(tenant: number, ids: readonly string[]): Promise<string[]> {
     const owner = await this.#store.read((reader) => reader.get('tenant', 0, String(tenant)))
     if (owner === undefined) return []
-    // Most sets are in use, so a read transaction first finds the few sets that may be removed. The reads run
-    // concurrently, because a shared store answers concurrent reads with one statement.
+    // Most sets are in use. Therefore read transactions first find the few sets that may be removed. A shared store
+    // answers concurrent reads with one statement.
     const isDue = async (reader: StoreReader, id: string) =>
       (await reader.get('containers', tenant, id))?.unused_since !== undefined ||
       !(await isUsed(reader, tenant, id))
@@ -168,8 +161,8 @@ async function removeUnused(
   isShared: boolean,
 ): Promise<string[]> {
   if ((await writer.get('tenant', 0, String(tenant))) === undefined) return []
-  // `isUsed` does not find expired tokens that are still stored. If the clock was wrong when these tokens expired, the
-  // tokens become valid again and need their container sets.
+  // `isUsed` does not find expired tokens that are still stored. If the clock was wrong, these tokens can become valid
+  // again and need their sets.
   const mayComeBack = writer.clock.purgeBefore < writer.now || (await writer.findExpired(1)).length > 0
   if (mayComeBack) return [...ids]
   const examined = await Promise.all(
@@ -201,7 +194,7 @@ async function isUsed(reader: StoreReader, tenant: number, value: string): Promi
   return (await reader.seek('token', tenant, { size: 1, where })).length > 0
 }
 
-/** Yields pages of sets, newest first. If `source` is a store, each page is read in its own unit of work. */
+/** Yields pages of sets, newest first. A `Store` reads each page in its own unit of work. */
 async function* pages(
   source: StoreReader | Store,
   tenant: number,
@@ -244,9 +237,8 @@ export class UnitContainerSets {
   }
 
   /**
-   * Returns a function that stores the set of a new token. Returns undefined if the set is already stored.
-   * Requires: `prepare` is called before the token's first write, and the function is called together with
-   * that write.
+   * Returns a function that stores the set of a new token, or undefined if the set is already stored. Requires:
+   * `prepare` is called before the first write of the token, and the function is called together with that write.
    * @throws CofferError `validation`
    */
   prepare(containers: readonly string[]): Awaitable<(() => Promise<void>) | undefined> {

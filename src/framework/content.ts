@@ -1,22 +1,17 @@
-/**
- * The content of a file, as operations take and return it. Operations process the content in pieces, so a
- * large file is never in memory as a whole.
- */
+/** The content of a file, in pieces, so that a large file is never in memory as a whole. */
 
-/** A text is sent as UTF-8. `upload` names content that was uploaded before, in pieces. */
+/** A text is sent as UTF-8. A `StagedUpload` is content that was uploaded before. */
 export type GivenContent = string | Uint8Array | AsyncIterable<Uint8Array> | StagedUpload
 
 export interface StagedUpload {
   readonly upload: string
 }
 
-/**
- * Content that an operation returns. The content can be read once: `for await (const bytes of content)`.
- */
+/** The content can be read only once: `for await (const bytes of content)`. */
 export class Content implements AsyncIterable<Uint8Array> {
   /** The media type, such as `application/pdf`. */
   readonly type: string
-  /** In bytes. Undefined if a server does not tell it. */
+  /** In bytes. Undefined if the size is unknown. */
   readonly size: number | undefined
   readonly #pieces: AsyncIterable<Uint8Array>
 
@@ -31,18 +26,16 @@ export class Content implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Whether the content arrives in pieces. A stream can be sent only once. */
+/** A stream can be sent only once. */
 export function isStream(content: unknown): content is AsyncIterable<Uint8Array> {
   return typeof content === 'object' && content !== null && Symbol.asyncIterator in content
 }
 
-/** Whether the value is a {@link GivenContent}. */
 export function isContent(value: unknown): value is GivenContent {
   if (typeof value === 'string' || value instanceof Uint8Array || isStream(value)) return true
   return typeof value === 'object' && value !== null && 'upload' in value && typeof value.upload === 'string'
 }
 
-/** Returns the pieces of content that was not uploaded before. */
 export async function* piecesOf(content: Exclude<GivenContent, StagedUpload>): AsyncGenerator<Uint8Array> {
   if (typeof content === 'string') yield Buffer.from(content)
   else if (content instanceof Uint8Array) yield content

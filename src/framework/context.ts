@@ -25,12 +25,12 @@ import type { OfflineVault, OpenVault } from './ports/vault.js'
 export interface Effects {
   readonly random: RandomSource
   readonly deliveries: DeliveryPort
-  /** Finds the runtime of reactors. The first call starts the runtime. */
+  /** The first call starts the runtime. */
   readonly reactors: FindReactors
-  /** Returns the linker of npm packages. The first call loads the linker. */
+  /** The first call loads the linker. */
   linker(): Promise<Linker>
   /**
-   * Compiles code in a child process, without running it. Resolves to the reasons why the code cannot run.
+   * Compiles code in a child process, without running the code. Returns the reasons why the code cannot run.
    * @throws CofferError `unavailable`, `rate_limited`
    */
   compile(code: string): Promise<readonly CodeFault[]>
@@ -39,24 +39,21 @@ export interface Effects {
   createUuid(): string
   expressions(): Promise<Expressions>
   readonly turns: Turns
-  /** Returns the sender of requests to other servers. The first call starts the sender. */
+  /** The first call starts the sender. */
   outbound(): Promise<Outbound>
   readonly ownServer: OwnServer
   createRunKey(): RunKey
-  /** Signs events. The first call may create the key of the vault. */
+  /** The first call may create the key of the vault. */
   signer(): Promise<Signer>
-  /** Compares two results of `hashSecret` in constant time. */
+  /** Compares results of `hashSecret` in constant time. */
   isEqualSecret(a: string, b: string): boolean
-  /** Returns a cipher with a key of 32 bytes that a record contains. */
+  /** `key`: 32 bytes. */
   createCipher(key: Uint8Array): Cipher
-  /** Returns the encryption with the keys of clients. The first call loads the code of the encryption. */
+  /** The first call loads the code of the encryption. */
   clientEncryption(): Promise<ClientEncryption>
 }
 
-/**
- * A new key of a run. When the key has been handed out, only `isKey` is kept. `isKey` compares the digest of a text
- * with the digest of the key in constant time.
- */
+/** After `key` is handed out, only its digest is kept. `isKey` compares digests in constant time. */
 export interface RunKey {
   key: string
   isKey(text: string): boolean
@@ -64,9 +61,9 @@ export interface RunKey {
 
 export interface Audit {
   /**
-   * Logs an access to the entity, in the same unit of work. `entry`: the default is the operation's `log`, and null
-   * logs nothing. `transform`: how the data of a token was shown or used. `about`: attributes of the entity. An event
-   * that needs only the attributes in `about` is built without reading the entity.
+   * Logs an access to the entity, in the same unit of work. `entry`: the default is the `log` of the operation, and
+   * null logs nothing. `transform`: how the data of a token was shown or used. `about`: attributes of the entity. If an
+   * event needs only these attributes, the entity is not read.
    */
   record(
     entityType: EntityType,
@@ -75,15 +72,14 @@ export interface Audit {
     transform?: Transform,
     about?: object,
   ): void
-  /** Sends an event in addition to the events that follow from the recorded entries. */
+  /** Sends an event in addition to the events of the recorded entries. */
   emit(event: WebhookEvent): void
-  /** Sends a test event, for which nothing in the vault has changed. */
+  /** Sends a test event, without a change in the vault. */
   trigger(event: TriggeredEvent): void
 }
 
-/** The facts that a handler may read about the HTTP request of its operation. */
 export interface RequestOrigin {
-  /** Scheme, host and path prefix under which the client reaches this server. Undefined if the request has no valid host. */
+  /** The scheme, host and path prefix by which the client reaches this server. Undefined without a valid host. */
   readonly base: string | undefined
   readonly accept: string | undefined
 }
@@ -96,10 +92,10 @@ export interface Context
   > {
   readonly store: StoreWriter
   readonly caller: Caller
-  /** ms since the epoch. `now` does not change within a unit of work. */
+  /** In ms since the epoch. Does not change within a unit of work. */
   readonly now: number
   readonly date: string
-  /** The trace id of the operation. Records for later work, such as mail, keep this id. */
+  /** Records for later work, such as mail, keep this id. */
   readonly traceId: string
   /** Undefined if no HTTP request performs the operation. */
   readonly origin: RequestOrigin | undefined
@@ -124,56 +120,47 @@ export type OperationInput = Record<string, unknown>
 type Call = [caller: Caller, definition: AnyDeclaration, input: OperationInput]
 
 /**
- * The tools of a handler that needs several units of work, for example because it waits for something slow.
- * Each unit reads the caller's current rights. A unit fails if the caller may no longer perform the
- * operation.
+ * The tools of a handler that needs several units of work, for example because the handler waits for something slow.
+ * Each unit reads the current rights of the caller. A unit fails if the caller may no longer perform the operation.
  */
 export interface Session
   extends Omit<Effects, 'random' | 'compile' | 'isEqualSecret' | 'createCipher' | 'clientEncryption'> {
-  /**
-   * The caller with the rights from the beginning of the operation. For decisions, use the caller of a {@link
-   * Context}.
-   */
+  /** Has the rights from the beginning of the operation. For decisions, use the caller of a {@link Context}. */
   readonly caller: Caller
   readonly traceId: string
   /**
-   * Collects the records that the operation's answer describes. Undefined if the answer is not stored. If reactor code
-   * sends requests to this server during the operation, the collector also gets the records of these requests.
+   * Collects the records that the answer describes, also in requests that reactor code sends to this server. Undefined
+   * if the answer is not stored.
    */
   readonly subjects: SubjectCollector | undefined
-  /** The header Host of the request, if the operation was called over HTTP. */
+  /** The header Host, if the operation was called over HTTP. */
   readonly reachedAt: string | undefined
   readonly limits: ResponseLimits
   /**
-   * Runs `work` as a unit of work with log records. With durability `soon` (for reads), the promise resolves
-   * before the log records are synced to disk.
+   * Runs `work` as a unit of work with log records. With durability `soon` (for reads), does not wait until the log
+   * records are synced to disk.
    */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
-   * Like `inUnit`, but the result is the answer of the operation. With an idempotency key, the unit also
-   * stores this answer.
+   * Like `inUnit`, but the result is the answer of the operation. With an idempotency key, the unit also stores the
+   * answer.
    */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
-  /**
-   * Adapts an item of a list to what the caller may see. A list that encodes its items one by one calls `present` for
-   * each item.
-   */
+  /** Adapts one item to the rights of the caller, for a list that encodes its items one by one. */
   present<T>(item: T): T
   /**
-   * Like `inUnit`, but does not check the caller's current rights, because `work` only records what has already
-   * happened. Requires: `work` returns no data to the caller and makes no decision from the caller's rights.
+   * Like `inUnit`, but without a check of the rights, because `work` only records what has already happened. Requires:
+   * `work` returns no data to the caller, and makes no decision from the rights of the caller.
    */
   record<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
-   * Checks the rights in `reader`'s unit of work. Without `reader`, the function checks the rights in its own unit of
-   * work.
+   * Without `reader`, uses a new unit of work.
    * @throws CofferError `unauthenticated`, or `forbidden` if the caller may no longer perform the operation
    */
   requireRights(reader?: StoreReader): Promise<void>
   vault: Context['vault']
   /**
-   * Validates the input of an operation that this operation performs. The returned function runs that
-   * operation as `caller`.
+   * Validates the input of an operation. The returned function performs the operation as `caller`.
    * @throws CofferError like `perform`
    */
   prepare(...call: Call): Promise<(context: Context) => Promise<unknown>>
@@ -185,13 +172,10 @@ export interface Session
   perform(...call: [...Call, limits?: ResponseLimits]): Promise<unknown>
 }
 
-/**
- * The tools of a handler that needs exclusive access to the vault, or no vault. The caller is always the
- * owner.
- */
+/** The tools of a handler that needs exclusive access to the vault, or no vault. The caller is always the owner. */
 export interface OfflineSession {
   readonly vault: OfflineVault
-  /** The reactor runtime with the settings of a new vault. Every call returns the same runtime. */
+  /** The runtime has the settings of a new vault. Every call returns the same runtime. */
   reactors(): Promise<ReactorRuntime>
   notice(text: string): Promise<void>
   /**

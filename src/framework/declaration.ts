@@ -1,6 +1,5 @@
 /**
- * The declaration of an operation. The program derives commands, routes, help and the OpenAPI document from the
- * declaration.
+ * The declaration of an operation. Commands, routes, help and the OpenAPI document are derived from the declaration.
  */
 import type { Permission } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
@@ -14,11 +13,10 @@ import type { Infer, ObjectSchema, Schema } from './schema.js'
 
 export interface Access {
   /**
-   * `vault`: only the owner may perform the operation. With `vault`, the operation also runs if the tenant that the
-   * owner chose is deleted.
+   * Only the owner may perform the operation. With `vault`, the operation also runs if the chosen tenant is deleted.
    */
   readonly owner?: 'tenant' | 'vault'
-  /** The permissions that the caller needs. If the list is empty, any valid key may perform the operation. */
+  /** If the list is empty, any valid key may perform the operation. */
   readonly permissions: readonly Permission[]
   readonly isAnyEnough?: true
   /** Accepts only keys of applications of this type, and no sessions. */
@@ -29,7 +27,7 @@ export interface Access {
 
 export const owner: Access = { owner: 'tenant', permissions: [] }
 
-/** For operations on the whole vault, which need no tenant. Only the owner may perform operations with this access. */
+/** For operations on the whole vault, which need no tenant. */
 export const wholeVault: Access = { owner: 'vault', permissions: [] }
 
 export const anyKey: Access = { permissions: [] }
@@ -50,11 +48,9 @@ export function keyOf(type: 'public' | 'private'): Access {
  * The effect of no-reveal mode:
  * - `never`: none, because the answer has neither data of tokens nor secrets.
  * - `masked`: the data in the answer is masked.
- * - `refused`: the operation is refused, because it gives plaintext, keys, or power over what code does with
- * data.
+ * - `refused`: the operation is refused, because it gives plaintext, keys, or power over what code does with data.
  *
- * If no-reveal mode is off, the owner sees masked data in the answer to a write. In the answer to a read, the owner sees
- * masked data unless `--reveal` is given.
+ * Without no-reveal mode, the owner sees masked data in the answer to a write, and to a read without `--reveal`.
  */
 export type Plaintext = 'never' | 'masked' | 'refused'
 
@@ -63,67 +59,59 @@ export interface Http {
   readonly status?: 200 | 201 | 202
   readonly olderPath?: string
   /**
-   * The operation runs again for a repeated idempotency key. For an operation without this member, the stored answer is
-   * returned if the method is POST, PUT or PATCH.
+   * The operation runs again for a repeated idempotency key. Other operations with POST, PUT or PATCH return the stored
+   * answer.
    */
   readonly ignoresIdempotencyKey?: true
   readonly body?: {
-    /** The name of the input property that gets the whole body. `whole` is set if the body may be any JSON. */
+    /** This input property gets the whole body, which may be any JSON. */
     readonly whole?: string
     /**
-     * The name of an input property that gets the body as the client sent it. The properties of the body are also
-     * separate properties of the input. A parameter of the path replaces a property of the body with the parameter's
-     * name.
+     * This input property gets the body as the client sent it. The properties of the body are separate input properties
+     * too. A parameter of the path replaces a body property with the same name.
      */
     readonly asSent?: string
     /**
-     * Only with `asSent`: the body may be any JSON. If the body is not an object, the operation gets only the property
-     * that `asSent` names.
+     * Only with `asSent`: the body may be any JSON. If the body is no object, only the input property `asSent` is set.
      */
     readonly mayBeAny?: true
-    /** The content types of the body, the usual type first. The default is `application/json`. */
+    /** The usual content type comes first. The default is `application/json`. */
     readonly types?: readonly string[]
     /** An empty body counts as an object without properties. */
     readonly isOptional?: true
     /**
-     * The body is `multipart/form-data`. The part `file` is the content of a file. The part `json` is JSON text
-     * with the other properties of the input. The content type of the file becomes the property `content_type`.
+     * The body is `multipart/form-data`. The part `file` is the content of a file. The part `json` is JSON text with
+     * the other input properties. The content type of the file becomes the property `content_type`.
      */
     readonly form?: { readonly file: string; readonly json: string }
   }
   /**
-   * Answers that are possible in addition to the declared output. `existing`: an entity that exists already, with
-   * status 200. `anything`: any HTTP answer that code returns.
+   * Answers in addition to the output. `existing`: an entity that exists already, with status 200. `anything`: any HTTP
+   * answer that code returns.
    */
   readonly mayAnswer?: 'existing' | 'anything'
-  /** The network of a card may refuse the card, with the status 422 and the reason as title. */
+  /** The network can refuse the card, with status 422 and the reason as title. */
   readonly mayRefuseCard?: true
-  /** A part of the 3DS service outside of this server may fail, with the status 424. */
+  /** An external part of the 3DS service can fail, with status 424. */
   readonly mayFailOutside?: true
 }
 
 export interface Cli {
   /**
-   * Properties that are positional arguments, in order. If the operation has a route, these arguments follow the
-   * parameters of the path, and the user can also give them as flags.
+   * Properties that are positional arguments, in order, after the parameters of the path. If the operation has a route,
+   * these properties are flags too.
    */
   readonly positionals?: readonly string[]
   readonly columns?: readonly string[]
-  /**
-   * The question that the command asks before the operation destroys something. The command adds the ids and
-   * "Continue?" to the question.
-   */
+  /** The question before the operation destroys something. The command adds the ids and "Continue?". */
   readonly confirmation?: string
-  /**
-   * The command of another operation performs this operation if the user gives `flag`. The command of the other
-   * operation then has the flags of both operations.
-   */
+  /** If the user gives `flag`, `command` performs this operation. `command` has the flags of both operations. */
   readonly form?: { readonly command: string; readonly flag: string }
   readonly isInternal?: true
 }
 
 export interface LogEntry extends Pick<LogRecord, 'operation' | 'message'> {
-  /** No event is derived from this log entry. The handler may emit an event with `audit.emit` instead. */
+  /** No event is derived from this entry. The handler may call `audit.emit` instead. */
   readonly derivesNoEvent?: true
 }
 
@@ -131,13 +119,11 @@ export interface CheckTools {
   expressions(): Promise<Expressions>
   readonly turns: Turns
   now(): Promise<number>
-  /** Absent if this process only checks the input and does not run the operation. */
+  /** Absent if this process only checks the input. */
   linker?(): Promise<Linker>
-  /**
-   * See `compile` of `Effects`. Absent if this process only checks the input and does not run the operation.
-   */
+  /** See `compile` of `Effects`. Absent if this process only checks the input. */
   compile?(code: string): Promise<readonly CodeFault[]>
-  /** The result that a build of code must have, if the control plane has chosen a result. */
+  /** The result of a build, if the control plane has chosen a result. */
   readonly provision?: Build | undefined
 }
 
@@ -146,8 +132,8 @@ export interface CheckTools {
  * - `change`: one unit of work that may write.
  * - `list`: several units of work that only read, so that other requests are served in between.
  * - `detached`: several units of work, for a handler that waits for something slow in between.
- * - `relay`: detached; also passes on HTTP requests of any form.
- * - `offline`: needs exclusive access to a vault, or no vault. An `offline` operation runs in the owner's process.
+ * - `relay`: like `detached`, and also passes on HTTP requests of any form.
+ * - `offline`: needs exclusive access to a vault, or no vault. Runs in the process of the owner.
  */
 export type Kind = 'query' | 'change' | 'list' | 'detached' | 'relay' | 'offline'
 
@@ -158,23 +144,20 @@ export interface Given<
   Name extends string = string,
   Route extends string | undefined = string | undefined,
 > {
-  /**
-   * `noun verb` or `noun group verb`. The name is the command, the id of the operation, and the name of the operation
-   * in logs.
-   */
+  /** `noun verb` or `noun group verb`: the command, the id of the operation, and its name in logs. */
   readonly name: Name
   readonly summary: string
   readonly details?: string
   readonly access: Access
   readonly plaintext?: Plaintext
   /**
-   * `METHOD /path/{parameter}`. Without a route, only commands perform the operation. A path below {@link
-   * CONTROL_PATH} belongs to the control plane.
+   * `METHOD /path/{parameter}`. Without a route, only commands perform the operation. Paths below {@link CONTROL_PATH}
+   * belong to the control plane.
    */
   readonly route?: Route
   readonly http?: Http
   readonly input?: I
-  /** The schema of the answer. Absent if there is no answer. `listOutput` makes the schema of a list. */
+  /** Absent if there is no answer. `listOutput` makes the schema of a list. */
   readonly output?: O
   readonly cli?: Cli
   /** The command has the flag `--explain`, which shows how the access rules decide. */
@@ -182,8 +165,8 @@ export interface Given<
   /** Command lines. Each example must succeed in the vault of `coffer serve --demo`. */
   readonly examples: readonly string[]
   /**
-   * The log entry for each entity that the handler gives to `audit.record`. If the owner is the caller, the
-   * log also gets an entry for the tenant.
+   * The log entry for each entity in `audit.record`. If the owner is the caller, the log also gets an entry for the
+   * tenant.
    */
   readonly log?: LogEntry
   /**

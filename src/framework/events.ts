@@ -1,7 +1,4 @@
-/**
- * Writes the log records of a unit of work. In the same unit, this file also stores the events to which webhooks
- * subscribe.
- */
+/** Writes the log records of a unit of work, and stores the events to which webhooks subscribe. */
 import type { Awaitable } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'
 import type { DeliveryRecord, Kind, LogRecord, TenantRecord } from '../domain/records/records.js'
@@ -29,7 +26,7 @@ type EventTimes = Pick<DeliveryRecord, 'created_at' | 'kept_from'>
 
 export type EventTools = Pick<Context, 'store' | 'createUuid'>
 
-/** Returns the deliveries that must be enqueued after the commit. */
+/** Returns the deliveries to enqueue after the commit. */
 export function writeEntries(
   { store, createUuid }: EventTools,
   tenant: TenantRecord,
@@ -128,7 +125,7 @@ async function findSubject(
   return (await store.get(kind, tenant, id)) ?? { id }
 }
 
-/** Returns the time until which an event is kept: one day, also if it was delivered. */
+/** An event is kept for one day, even if the event was delivered. */
 export function keptUntil({ created_at, kept_from = created_at }: EventTimes): { expires: number } {
   return { expires: Date.parse(kept_from) + KEPT_MS }
 }

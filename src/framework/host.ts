@@ -9,21 +9,15 @@ import type { OpenVault } from './ports/vault.js'
 
 export interface Host extends OpenVault, Effects {
   readonly store: Store
-  /**
-   * A reset or restore, which replaces the data, increments this number. Work that began with an earlier
-   * number is refused.
-   */
+  /** A reset or restore, which replaces the data, increments this number. Work with an earlier number is refused. */
   readonly generation: number
   readonly control: ControlPlane | undefined
   readonly ownPorts: Set<number>
-  /**
-   * Keyed hash of an API key or of a link's secret, in hexadecimal. The key of the hash is read from the
-   * vault once.
-   */
+  /** Returns a keyed hash, in hexadecimal, of an API key or of the secret of a link. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
-  /** Whether API keys may have any form. The flag `serve --test-keys` sets this. */
+  /** Whether API keys may have any form (`serve --test-keys`). */
   readonly acceptsTestKeys?: boolean
-  /** Receives the audit log, if the server has a sink: `serve --log-sink`. */
+  /** Receives the audit log (`serve --log-sink`). */
   readonly logSink?: LogSinkPort | undefined
   readonly callers: CallerCache
   readonly containerSets: ContainerSets

@@ -1,6 +1,6 @@
 /**
- * Stores the answers to requests with an idempotency key, in the unit of work of the request. If a record
- * that an answer describes is deleted, the answer is deleted too.
+ * Stores answers to requests with an idempotency key, in the unit of work of the request. If a record that an answer
+ * describes is deleted, the answer is deleted too.
  */
 import { type Permission, stricterTransform } from '../domain/access/permissions.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
@@ -25,15 +25,11 @@ import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
-/**
- * The maximum number of records that a stored answer may describe. The code of a reactor can touch more
- * records: its answer is then refused.
- */
 const MAX_SUBJECTS = 10_000
 const READ_AT_ONCE = 20
 /**
- * At most this many answers are removed together with an application. The other answers of the application expire
- * later. Nobody can get an answer of a removed application, because its id is never used again.
+ * At most this many answers are removed together with an application. The other answers expire later. Nobody can get
+ * these answers, because the id of a removed application is never used again.
  */
 const MAX_OF_APPLICATION = 10_000
 
@@ -108,7 +104,7 @@ export async function runIdempotent(
   }
 }
 
-/** The parts that identify a request: its caller, its path and the key. Each session has its own idempotency keys. */
+/** Identifies a request by its caller, path and key. Each session has its own idempotency keys. */
 function formatScope(
   { tenant, actor, session, isNoReveal, isOfRun, grants }: Caller,
   { definition, input, key }: KeyedRequest,
@@ -116,11 +112,10 @@ function formatScope(
   const { route = '' } = definition
   const inPath = [...route.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => String(input[name!]))
   const who = [tenant, actor.type, actor.id, session?.id ?? '']
-  // In no-reveal mode, a caller gets no answer that was stored outside of this mode, because it may contain
-  // data that this mode hides.
+  // An answer that was stored outside of no-reveal mode could contain data that this mode hides.
   if (isNoReveal) who.push('no-reveal')
-  // The code of a run can have other rights than the caller who started it. Therefore the code of a run never gets an
-  // answer that was stored for that caller.
+  // The code of a run can have other rights than the caller who started the run. Therefore the code never gets an
+  // answer that was stored for this caller.
   if (isOfRun) who.push('run', JSON.stringify(grants))
   return JSON.stringify(['answer', ...who, route, inPath, key])
 }
@@ -148,13 +143,13 @@ async function checkSubjects(
   if (!hasLost) return true
   throw new CofferError(
     'forbidden',
-    'The answer kept for this idempotency key contains a token for which the permissions are no longer granted.',
+    'The stored answer for this idempotency key contains a token for which the earlier access is no longer granted.',
   )
 }
 
 /**
- * The access that the caller has to a token by the operation's permissions and by token:read. Undefined if the record
- * is not a token.
+ * Returns the access to a token by the permissions of the operation and by token:read. Returns undefined if the record
+ * is no token.
  */
 function grantsOn(caller: Caller, { access }: AnyOperation, record: RecordOf[Kind]) {
   if (!('containers' in record)) return undefined
@@ -198,7 +193,7 @@ export class IdempotentAnswer implements SubjectCollector {
   }
 
   /**
-   * Stores the answer, unless the answer is an error or describes a deleted record.
+   * Does not store an error, or an answer about a deleted record.
    * @throws CofferError `validation` if the answer is too large, or `conflict`
    */
   async store({ store, caller }: Context, recorded: readonly AuditEntry[], outcome: Outcome): Promise<void> {
@@ -215,23 +210,20 @@ export class IdempotentAnswer implements SubjectCollector {
     const { 'content-type': type, location } = headers ?? {}
     const kept = headers && omitUndefined({ 'content-type': type, location })
     const answer = { id: this.#id, status, headers: kept, body: json?.text, subjects }
-    // Only the stale answer is replaced. If another server has replaced the stale answer with a newer answer, the newer
-    // answer stays.
+    // Another server may have replaced the stale answer with a newer answer, which must stay.
     const stale = this.#stale && JSON.stringify(this.#stale)
     if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
       await removeAnswer(store, caller.tenant, this.#id)
-    // The vault can remove a card's verification code from the card's data, but does not recognize the code in other
-    // parts of the answer. Therefore, if the text of the answer contains a verification code, the whole answer expires
-    // together with the code.
+    // The vault removes a verification code from the data of a card, but not from other parts of an answer. If the
+    // answer contains a verification code, the whole answer expires together with the code.
     const ends = firstEnd(store, json?.text ?? '', cards)
     const expires = Math.min(store.now + KEPT_MS, ends)
     await insertAnswer(store, caller.tenant, answer, expires)
   }
 
   /**
-   * Returns the calling application and the recorded entities, without deleted entities. Returns undefined if
-   * the application or an entity no longer exists. `cards`: the recorded cards whose verification codes the
-   * vault will delete.
+   * Returns undefined if a recorded entity or the calling application no longer exists. `cards`: the recorded cards
+   * whose verification codes the vault will delete.
    */
   async #findSubjects(store: StoreWriter, caller: Caller, recorded: readonly AuditEntry[]) {
     const found = new Map<string, AnswerSubject>()
@@ -255,8 +247,8 @@ export class IdempotentAnswer implements SubjectCollector {
 }
 
 /**
- * Returns the body to store. Removes secrets that are shown only once, the verification codes of `cards`, and
- * keys of runs. Reactor code can return the key of its run.
+ * Removes secrets that are shown only once, the verification codes of `cards`, and keys of runs. Reactor code can
+ * return the key of its run.
  */
 function encodeBody(output: Schema, result: unknown, cards: readonly TokenRecord[]): EncodedJson | undefined {
   const json = encodeWithoutCodes(output, result, cards)
@@ -276,8 +268,7 @@ function encodeWithoutCodes(
 }
 
 /**
- * Inserts the answer. The row of an answer indexes at most `SUBJECTS_OF_ROW` records of the answer. Further rows index
- * the other records of the answer.
+ * The row of an answer indexes at most {@link SUBJECTS_OF_ROW} records. Further rows index the other records.
  * @throws CofferError `conflict`
  */
 async function insertAnswer(

@@ -1,15 +1,10 @@
-/**
- * Removes the verification codes of cards from stored answers, because answers are kept longer than codes.
- */
+/** Removes the verification codes of cards from stored answers, because answers are kept longer than codes. */
 import { canonicalJson, isObject } from '../domain/json/json.js'
 import type { TokenRecord } from '../domain/records/records.js'
 import { endsCode, withoutCode } from '../domain/token/card-code.js'
 import type { StoreReader } from '../storage/store.js'
 
-/**
- * Returns those cards in an answer that have a verification code which the vault will delete. Requires: `answer` is
- * JSON.
- */
+/** Returns the cards in an answer whose verification codes the vault will delete. Requires: `answer` is JSON. */
 export async function findCards(store: StoreReader, tenant: number, answer: unknown): Promise<TokenRecord[]> {
   const cards: TokenRecord[] = []
   for (const id of new Set(listCardIds(answer))) {
@@ -27,10 +22,7 @@ function listCardIds(value: unknown): string[] {
     : inner
 }
 
-/**
- * Copies the answer without the verification codes of these cards, and changes nothing else. Requires: `answer`
- * is JSON.
- */
+/** Requires: `answer` is JSON. */
 export function withoutCodes<T>(answer: T, cards: readonly TokenRecord[]): T {
   if (cards.length === 0) return answer
   const byId = new Map(cards.map((card) => [card.id, card]))
@@ -50,14 +42,13 @@ function lastingView(data: unknown, { data: whole, code }: TokenRecord): unknown
 }
 
 /**
- * Numbers of 3 or 4 digits, which may be verification codes of cards. The fraction of a second in a date does
- * not match.
+ * Matches numbers of 3 or 4 digits, which may be verification codes. Does not match the fraction of a second in a date.
  */
 const CODES = /(?<![\w.])\d{3,4}(?!\w)/g
 
 /**
- * The time, in ms since the epoch, when the first of the codes in the text expires. The time may be in the past.
- * Returns Infinity if the text contains no code.
+ * Returns when the first of the codes in the text expires, in ms since the epoch. Returns Infinity if the text contains
+ * no code.
  */
 export function firstEnd(store: StoreReader, text: string, cards: readonly TokenRecord[]): number {
   if (cards.length === 0) return Number.POSITIVE_INFINITY

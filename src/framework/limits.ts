@@ -6,7 +6,7 @@ export interface ResponseLimits {
   readonly isStrict: boolean
   readonly wantsEncoded: boolean
   /**
-   * Reserves this many bytes in total for an answer. A list calls `reserve` before it logs its reads.
+   * Reserves memory for an answer of this total size. A list reserves memory before it logs its reads.
    * @throws CofferError `unavailable`
    */
   reserve(bytes: number): void
@@ -37,7 +37,7 @@ export class EncodedJson {
 }
 
 /**
- * Checks the size of the answer and reserves its memory.
+ * Checks the size and reserves the memory of the answer.
  * @throws CofferError `validation` if the answer is too large, or `unavailable`
  */
 export function toAnswer(result: unknown, limits: ResponseLimits): unknown {

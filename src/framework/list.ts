@@ -1,7 +1,4 @@
-/**
- * Reads lists, by page or by cursor. A list uses several units of work, so that the server can serve other
- * calls between two units.
- */
+/** Reads lists, by page or by cursor. A list uses several units of work, so that other calls can run in between. */
 import type { Kind, RecordOf } from '../domain/records/records.js'
 import { invalid } from '../errors.js'
 import type { Condition, RecordLocation, StoreReader } from '../storage/store.js'
@@ -13,33 +10,25 @@ import { type CursorPage, type List, listOf, type PageRequest } from './page.js'
 const BYTES_AT_ONCE = 256 * 1024
 const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 
-/**
- * How the records of a list are found, shown and logged. The functions of a listing may run again, because the engine
- * of a store may repeat a unit of work.
- */
+/** The functions may run again, because the engine of a store may repeat a unit of work. */
 export interface Listing<K extends Kind, View> {
   kind: K
   tenants?: readonly number[]
   where?(context: Context): Promise<Condition | undefined>
-  /**
-   * Checks a condition that no index covers. Each record that the indexes find is decrypted for this check.
-   */
+  /** For a condition that no index covers. Each record that the indexes find is decrypted for this check. */
   matches?: ((record: RecordOf[K], context: Context) => boolean) | undefined
-  /**
-   * Returns the record as the caller sees it. Returns undefined if the caller has no right to see the record
-   * any more.
-   */
+  /** Returns undefined if the caller may no longer see the record. */
   show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
   /**
-   * Returns a function that logs the record when the whole page is complete. Contract: the returned function does not
-   * hold the record in memory.
+   * Returns a function that logs the record when the whole page is complete. The function must not hold the record in
+   * memory.
    */
   log?(record: RecordOf[K]): (context: Context) => Promise<void>
 }
 
 /**
- * Returns a list, newest first. If `wantsEncoded` is set in the session's limits, the list is JSON text. If a
- * page is refused, for example because it is too large, the reads of its records are not logged.
+ * Newest first. If `session.limits.wantsEncoded` is set, returns JSON text. If a page is refused, for example because
+ * the page is too large, the reads of its records are not logged.
  * @throws CofferError `validation`, `unavailable`
  */
 export async function readList<K extends Kind, View>(
@@ -79,8 +68,8 @@ async function planPage<K extends Kind, View>(
 }
 
 /**
- * Reads a page, newest records first. A page far from the beginning costs no more than the first page. A cursor is
- * valid only for the tenant and the `about` for which the cursor was made.
+ * Newest first. A page far from the beginning costs no more than the first page. A cursor is valid only for its tenant
+ * and its `about`.
  * @throws CofferError `validation` if `start` is not a valid cursor
  */
 export async function readListByCursor<K extends Kind, View>(
@@ -90,9 +79,7 @@ export async function readListByCursor<K extends Kind, View>(
 ): Promise<CursorPage<View> | EncodedJson> {
   const { tenant } = session.caller
   const { kind, matches } = listing
-  /**
-   * Finds up to one record more than the page holds. The additional record shows that there is a next page.
-   */
+  /** Finds up to one record more than the page holds. This record shows that there is a next page. */
   const seek = async (context: Context, last?: RecordLocation<K>) => {
     let below = last?.seq
     if (last === undefined && start !== undefined) {
@@ -164,8 +151,8 @@ async function filter<K extends Kind>(
 }
 
 /**
- * Opens records until it has read {@link BYTES_AT_ONCE}, and returns the locations of the records that it has not
- * opened. `take` uses a record and returns the size of its result in bytes.
+ * Opens records until {@link BYTES_AT_ONCE} bytes are read, and returns the remaining locations. `take` returns the
+ * size of its result in bytes.
  */
 async function openSome<K extends Kind>(
   store: StoreReader,
@@ -184,7 +171,7 @@ async function openSome<K extends Kind>(
 
 interface Plan<K extends Kind, View, Rest, Page> {
   locate(context: Context): Promise<{ locations: RecordLocation<K>[] } & Rest>
-  /** Contract: the items are the last member of the page. */
+  /** Requires: the items are the last member of the page. */
   form(items: View[], rest: Rest): Page
 }
 
@@ -208,10 +195,7 @@ async function readEncoded<K extends Kind, View, Rest, Page>(
   return new EncodedJson(undefined, `${around}${items.join(',')}]}`)
 }
 
-/**
- * Opens and shows the records of a page. `keep`: returns the form of an item that stays in memory until the
- * page is complete.
- */
+/** `keep` converts an item to the form that stays in memory until the page is complete. */
 async function readItems<K extends Kind, View, Rest, Page, Kept>(
   { inUnit, limits, present }: Session,
   { show, log }: Listing<K, View>,
@@ -231,8 +215,7 @@ async function readItems<K extends Kind, View, Rest, Page, Kept>(
   do
     progress = await inUnit(async (context) => {
       const before = progress ?? (await begin(context))
-      // The items and logs are copied, because the engine may repeat the unit of work, and each run must start from the
-      // state `before`.
+      // The items and logs are copied, because the engine may repeat the unit of work from the state `before`.
       const [items, logs] = [[...before.items], [...before.logs]]
       let { bytes } = before
       const most = before.left.reduce((sum, location) => sum + location.bytes, bytes)

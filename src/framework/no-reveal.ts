@@ -22,8 +22,7 @@ export function refuseReveal(
 }
 
 /**
- * The answer as the caller may see it. In no-reveal mode, each property is replaced by the result of its
- * schema's `inNoReveal`.
+ * In no-reveal mode, the result of `inNoReveal` replaces each property.
  * @throws CofferError `forbidden` if the answer has a secret that is shown once
  */
 export function showTo<T>({ isNoReveal }: Mode, schema: Schema | undefined, answer: T): T {
@@ -38,12 +37,12 @@ function hide(schema: Schema, value: unknown): unknown {
   return isObject(shown) ? omitUndefined(shown) : shown
 }
 
-/** A value for `inNoReveal` of a schema, which removes the property from the answer. */
+/** For `inNoReveal` of a schema: removes the property from the answer. */
 export function absent(): undefined {
   return undefined
 }
 
-/** A value for `inNoReveal` of a map, which shows the map's names without its values. */
+/** For `inNoReveal` of a map: shows the names without the values. */
 export function concealValues(map: object): Record<string, string> {
   return Object.fromEntries(Object.keys(map).map((name) => [name, 'REDACTED']))
 }

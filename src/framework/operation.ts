@@ -1,7 +1,6 @@
 /**
- * An operation is a declaration and a handler. The kind of an operation determines what its handler may do and which
- * tools the handler gets. Each kind has a constructor. The compiler refuses members that a kind does not have.
- * `perform` runs operations.
+ * An operation is a declaration and a handler. The kind of the operation determines the tools of the handler. Each kind
+ * has a constructor.
  */
 import type { Awaitable } from '../domain/awaitable.js'
 import type { Problem } from '../errors.js'
@@ -17,14 +16,12 @@ import { type Answer, type Infer, inputSchema, type ObjectSchema, type Schema } 
 export interface Relay {
   readonly path: string
   readonly methods: readonly string[]
-  /**
-   * Returns the caller of a request that needs no API key. Returns undefined if the request needs an API key.
-   */
+  /** Returns the caller if the request needs no API key, and undefined if the request needs a key. */
   admit(host: Pick<Host, 'store' | 'hashSecret'>, request: RelayRequest): Promise<Caller | undefined>
   run(session: Session, request: RelayRequest): Promise<OutboundAnswer>
   /**
-   * Returns the body of an error that Coffer reports. The form of this body differs from the errors of the server
-   * behind the relay, so that clients can distinguish the two.
+   * Returns the body of an error that Coffer reports. Its form differs from the errors of the server behind the relay,
+   * so that clients can distinguish the two.
    */
   describeError(problem: Problem): object
 }
@@ -55,7 +52,7 @@ export type Operation<
 > = Declaration<I, O, Checked, Name, Route> & { readonly kind: K } & Handlers<Infer<I>, Answer<O>, Checked>[K]
 
 export type AnyOf<K extends Kind> = {
-  // biome-ignore lint/suspicious/noExplicitAny: handlers have different input types. `perform` validates the input first.
+  // biome-ignore lint/suspicious/noExplicitAny: handlers have different input types. `perform` validates inputs.
   [Each in K]: AnyDeclaration & { readonly kind: Each } & Handlers<any, any, any>[Each]
 }[K]
 export type AnyOperation = AnyOf<Kind>

@@ -1,6 +1,4 @@
-/**
- * Building blocks of output schemas. In an answer, an attribute without a value is absent instead of null.
- */
+/** Building blocks of output schemas. In an answer, an attribute without a value is absent instead of null. */
 import type { Schema } from './schema.js'
 
 export const text = { type: 'string' } as const

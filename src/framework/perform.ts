@@ -1,6 +1,6 @@
 /**
  * The only way to run an operation, for commands, HTTP requests and reactor code. `perform` authorizes the caller,
- * validates the input, runs the operation and logs it, in this order.
+ * validates the input, and runs and logs the operation, in this order.
  */
 import { andThen } from '../domain/awaitable.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
@@ -29,10 +29,7 @@ import { completeValue, dropMistyped } from './schema.js'
 import { callerOfUnit, type Execution, runUnit, staleWorkError } from './unit.js'
 
 export interface PerformOptions {
-  /**
-   * The errors of properties that could not be parsed. Parse errors are reported together with the errors of
-   * validation.
-   */
+  /** The errors of properties that could not be parsed, reported together with the errors of validation. */
   parseErrors?: Readonly<PropertyErrors>
   /** Limits the size of the answer. If an answer is too large, its transaction is rolled back. */
   limits?: ResponseLimits | undefined
@@ -40,12 +37,9 @@ export interface PerformOptions {
   /** The header Host of the request. */
   reachedAt?: string | undefined
   origin?: RequestOrigin | undefined
-  /**
-   * If reactor code sends the request, `outer` collects the records of the request for the operation that runs this
-   * code.
-   */
+  /** If reactor code sends the request, collects the records of the request for the operation that runs the code. */
   outer?: SubjectCollector | undefined
-  /** The result that a build of code must have, if the control plane has chosen a result. */
+  /** The result of a build, if the control plane has chosen a result. */
   provision?: CheckTools['provision']
 }
 
@@ -56,8 +50,7 @@ interface RelayOptions extends Pick<PerformOptions, 'reachedAt' | 'outer'> {
 }
 
 /**
- * @throws CofferError `forbidden`, `validation`, and the errors of the operation, of `limits` and of {@link
- * runIdempotent}
+ * @throws CofferError `forbidden`, `validation`, or an error of the operation, of `limits` or of {@link runIdempotent}
  */
 export function perform(
   host: Host,
@@ -75,8 +68,7 @@ export function perform(
     provision,
   }: PerformOptions = {},
 ): Promise<Outcome> {
-  // The members are passed by name and not with a spread. V8 stores an object that was made with a spread in a slow
-  // form, and this form costs microseconds.
+  // Members are passed by name, because V8 stores an object from a spread in a slow form, which costs microseconds.
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
     run(
@@ -141,12 +133,12 @@ function toOutcome({ caller, definition }: Execution, out: unknown): Outcome {
   }
   const { output } = definition
   if (out instanceof Existing) return { status: 200, result: showTo(caller, output, out.result) }
-  // `present` has already adapted the items of an encoded list to the caller.
+  // `present` has already adapted the items of an encoded list.
   const result = out instanceof EncodedJson ? out : showTo(caller, output, out)
   return { status: successOf(definition), result }
 }
 
-/** `isAdmitted`: the relay has admitted the caller without a key. @throws CofferError like {@link perform} */
+/** @throws CofferError like {@link perform} */
 export async function performRelay(
   host: Host,
   caller: Caller,
@@ -243,10 +235,7 @@ function createSession(execution: Execution): Session {
   }
 }
 
-/**
- * Finds the operation of a declaration. The parameter is a declaration and not an operation, because the type of
- * operations would need a circular import.
- */
+/** Takes a declaration, because the type of operations would need a circular import. */
 function requireUnit(declaration: AnyDeclaration): AnyOf<'query' | 'change'> {
   const operation = declaration as AnyOperation
   if (isOneUnit(operation)) return operation
@@ -302,7 +291,7 @@ async function runCheck(
     checked = await definition.check!(isFit ? input : dropMistyped(definition.input, input), tools)
   } catch (error) {
     if (!(error instanceof CofferError) || error.errors === undefined) throw error
-    // Errors of the schema come first. If a property has an error of the schema, its errors from `check` are left out.
+    // Errors of the schema come first, and replace errors of `check` for the same property.
     refuseErrors({ ...errors, ...error.errors, ...errors })
   }
   refuseErrors(errors)

@@ -10,9 +10,7 @@ export interface Noun {
   readonly operations: readonly AnyOperation[]
 }
 
-/**
- * The path is the template, such as `/tokens/{id}`. Unlike the path of a request, a path template contains no secret.
- */
+/** The path is a template such as `/tokens/{id}`. Unlike the path of a request, a template contains no secret. */
 export type Endpoint = Readonly<ReturnType<typeof endpointOf>>
 
 export type RegisteredOperation = AnyOperation & {
@@ -20,10 +18,7 @@ export type RegisteredOperation = AnyOperation & {
   readonly group?: string
   readonly verb: string
   readonly columns: readonly string[]
-  /**
-   * Properties that are positional arguments, in order. The parameters of the route come first. Every
-   * positional property that is not a parameter of the route can also be given as a flag.
-   */
+  /** The parameters of the route come first. All other positional properties are flags too. */
   readonly positionals: readonly string[]
   readonly endpoint?: Endpoint
 }
@@ -35,9 +30,9 @@ export type RegisteredRelay = Extract<RegisteredOperation, { kind: 'relay' }>
 export type Registry = Readonly<ReturnType<typeof createRegistry>>
 
 /**
- * The registry registers each operation only when it is needed, because a command uses only one of many operations.
- * `routed`: the operations with a route, except the operations of the control plane. `controls`: the operations of the
- * control plane. Requires: `test/operations/registry.test.ts` passes.
+ * Registers each operation at its first use, because a command uses only one of many operations. `routed`: the
+ * operations with a route outside of the control plane. `controls`: the operations of the control plane. Requires:
+ * `test/operations/registry.test.ts` passes.
  */
 export function createRegistry(nouns: readonly Noun[]) {
   const definitions = new Map(nouns.flatMap(({ operations }) => operations.map((each) => [each.name, each])))
@@ -78,12 +73,11 @@ function register(definition: AnyOperation): RegisteredOperation {
   const registered = { ...definition, noun, ...group, verb, positionals, columns }
   if (route === undefined) return registered
   const endpoint = endpointOf(definition, route)
-  // A command has no argument for a parameter of the path that has a default.
+  // A parameter of the path that has a default is no argument of the command.
   const asked = endpoint.parameters.filter((each) => !isDefaulted(definition, each))
   return { ...registered, positionals: [...asked, ...positionals], endpoint }
 }
 
-/** Whether the property has a default, so that callers may leave it out. */
 function isDefaulted({ input }: Pick<AnyOperation, 'input'>, property: string): boolean {
   const { properties = {} } = input as ObjectSchema
   return 'default' in (properties[property] ?? {})

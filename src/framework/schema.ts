@@ -1,7 +1,4 @@
-/**
- * The part of JSON Schema in which operations declare their input and output, and the TypeScript type of each
- * schema.
- */
+/** The part of JSON Schema for the inputs and outputs of operations, and the TypeScript type of each schema. */
 import { isObject } from '../domain/json/json.js'
 import { MAX_NAME_LENGTH, NAME_PATTERN } from '../domain/text/display-name.js'
 import type { Content, GivenContent } from './content.js'
@@ -10,80 +7,58 @@ import type { Content, GivenContent } from './content.js'
 interface Annotations {
   description?: string
   /**
-   * Whether null is a value (true) or is refused (false). By default, null means that an optional property is
-   * absent.
+   * If true, null is a value. If false, null is refused. By default, null means that an optional property is absent.
    */
   nullable?: boolean
   /**
-   * The property is required if all properties with these names are absent. The operation checks this rule,
-   * and not the validator.
+   * The property is required if all properties with these names are absent. The operation checks this, not the
+   * validator.
    */
   requiredUnless?: readonly string[]
-  /**
-   * The value is sensitive. Prompts hide a sensitive value, no log contains the value, and a command warns if the value
-   * is one of its arguments.
-   */
+  /** Prompts hide the value, no log contains the value, and a command warns if the value is an argument. */
   sensitive?: true
-  /**
-   * The name of the flag, if it differs from the name of the property. For an array, the flag has the singular name.
-   */
+  /** The name of the flag, if it differs from the property. For an array, the name is singular. */
   flag?: string
   component?: string
-  /**
-   * For an output: the columns of a table. By default a table has all columns. A dot in a name leads to a
-   * nested property.
-   */
+  /** For an output: the columns of a table, by default all. A dot in a name leads to a nested property. */
   columns?: readonly string[]
   examples?: readonly unknown[]
-  /** For an output: a secret that is shown once. Stored answers do not contain this secret. */
+  /** For an output: a secret that is shown once. Stored answers do not contain the secret. */
   isShownOnce?: true
-  /**
-   * For an output: returns what no-reveal mode shows instead of `value`. If the function returns undefined, the
-   * property is left out.
-   */
+  /** For an output: returns the value for no-reveal mode. If the result is undefined, the property is left out. */
   inNoReveal?(value: unknown): unknown
   short?: string
   /**
-   * The noun of the thing that the property identifies. Instead of the id, the command accepts the name of the thing or
-   * the first characters of the id. This text must match only one thing.
+   * The noun of the record that the property identifies. Commands also accept the name of the record or the first
+   * characters of its id, if only one record matches.
    */
   refersTo?: string
   /** Values that completion and questions offer. Other values are valid too. */
   suggestions?: readonly string[]
   /**
-   * For a filter: the suggestions are all possible values. Commands refuse any value that is not a suggestion. Over
-   * HTTP, a value that is not a suggestion finds nothing. `list`: the text may contain several values, separated by
-   * commas.
+   * For a filter: only the suggestions are possible values. Commands refuse other values. Over HTTP, other values find
+   * nothing. `list`: the text may contain several values, separated by commas.
    */
   closed?: 'value' | 'list'
   cli?: CliAnnotations
-  /**
-   * The command line reads and shows the value in this short form (see `cli/short-forms.ts`). The command
-   * line also reads JSON.
-   */
+  /** The command line reads and shows the value in this form (`cli/short-forms.ts`), and also reads JSON. */
   shortForm?: 'rule'
-  /**
-   * For a date: the command also takes a duration such as 72h, counted from now (`ahead`) or back from now
-   * (`ago`).
-   */
+  /** For a date: commands also take a duration such as 72h, from now (`ahead`) or back from now (`ago`). */
   duration?: 'ahead' | 'ago'
 }
 
 export interface CliAnnotations {
-  /** The value is a path, which the command line makes absolute. */
+  /** The command line makes the path absolute. */
   isPath?: true
-  /** Although the property has a default, the command line asks a person for it. */
+  /** The command line asks for the value, although the property has a default. */
   isAsked?: true
   meanings?: Readonly<Record<string, string>>
   /**
-   * If another property of the input has one of the listed values, the command line reads the flag as text, even if the
-   * text looks like JSON. Key: the name of the other property.
+   * If another property has one of these values, the command line reads the flag as text, even if the text looks like
+   * JSON. The key is the name of the other property.
    */
   textWhere?: Readonly<Record<string, readonly string[]>>
-  /**
-   * The command line asks one question for each member that applies. The value of `property` decides which members
-   * apply.
-   */
+  /** The command line asks for each member that belongs to the value of `property`. */
   membersWhere?: { property: string; values: Readonly<Record<string, Fields>> }
 }
 
@@ -116,17 +91,14 @@ export interface ArraySchema extends Annotations {
   maxItems?: number
 }
 
-/**
- * `additionalProperties`: false refuses other properties, true ignores them, and a schema makes the object a
- * map.
- */
+/** `additionalProperties`: false refuses other properties, true ignores them, and a schema makes the object a map. */
 export interface ObjectSchema extends Annotations {
   type: 'object'
   properties?: Fields
   required?: readonly string[]
   /**
-   * An input must contain at least one of these properties. The operation checks this rule, and not the validator. If
-   * none of these properties is given, the command line asks which of them to enter.
+   * An input must contain at least one of these properties. The operation checks this, not the validator. If all are
+   * absent, the command line asks which property to enter.
    */
   needsOneOf?: readonly string[]
   isEmptyAbsent?: true
@@ -162,10 +134,7 @@ export function textOf<const L extends number>(maxLength: L, description: string
   return { type: 'string', minLength: 1, maxLength, description } as const
 }
 
-/**
- * A filter of a list with one or more values. A record matches if it has any of these values. An empty value
- * is refused. `known`: the possible values.
- */
+/** A record matches if the record has any of the values. An empty value is refused. */
 export function filterBy(description: string, known: Pick<Annotations, 'suggestions' | 'closed'> = {}) {
   const items = { type: 'string', minLength: 1, ...known } as const
   return { type: 'array', items, maxItems: 100, description } as const
@@ -195,10 +164,7 @@ type PatchOf<S> = S extends { additionalProperties: infer V extends Schema }
   ? Omit<S, 'additionalProperties'> & { additionalProperties: V & { nullable: true } }
   : S
 
-/**
- * The attributes of a merge patch. Null removes a value, or an entry of a map. Null is refused for `required`
- * attributes.
- */
+/** Null removes a value or an entry of a map. Null is refused for `required` attributes. */
 export function patchOf<P extends Fields, const R extends keyof P = never>(
   attributes: P,
   required: readonly R[] = [],
@@ -254,10 +220,7 @@ const ANNOTATIONS = new Set(
   ).split(' '),
 )
 
-/**
- * Returns JSON Schema (2020-12) without the annotations of Coffer. `nullable` becomes a type. Components
- * become references to components of OpenAPI.
- */
+/** Returns JSON Schema (2020-12) without the annotations of Coffer. A component becomes a reference. */
 export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
   const entries = Object.entries(schema).filter(([name]) => !ANNOTATIONS.has(name))
@@ -276,21 +239,17 @@ export function toJsonSchema(schema: Schema): JsonSchema {
   return out
 }
 
-/** A text that cannot be parsed is returned unchanged, so that validation reports it. */
+/** A text that cannot be parsed is returned unchanged, so that validation reports the text. */
 export function readText(schema: Schema, text: string): unknown {
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type !== 'integer' && schema.type !== 'number') return text
-  // Only page numbers have a schema without a maximum. A page number that is too large to be exact may become a similar
-  // number, because no list has that many pages: the page is empty in both cases.
+  // Only page numbers have no maximum. A large page number may become inexact, because no list has that many pages.
   if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text
 }
 
-/**
- * Adds defaults to `value`, and removes nulls and empty texts that mean absent. The function also changes nested
- * values, at every depth.
- */
+/** Adds defaults, and removes nulls and empty texts that mean absent, at every depth. */
 export function completeValue(schema: Schema, value: unknown): unknown {
   if (schema.type === 'array')
     return schema.items.type === 'object' ? mapMembers(schema, value, completeValue) : value
@@ -313,7 +272,7 @@ export function completeValue(schema: Schema, value: unknown): unknown {
   return complete
 }
 
-/** Removes the parts of `value` that have the wrong type. In an array, the removed parts become undefined. */
+/** Removes parts of the wrong type. In an array, these parts become undefined. */
 export function dropMistyped(schema: Schema, value: unknown): unknown {
   if (schema.type === undefined || (value === null && schema.nullable)) return value
   if (schema.type === 'array') {
@@ -336,10 +295,7 @@ export function showsOnce(schema: Schema): boolean {
   return schema.type === 'object' && Object.values(schema.properties ?? {}).some(showsOnce)
 }
 
-/**
- * Copies an array or object, and calls `change` for each member with the member and its schema. Any other
- * value is returned unchanged.
- */
+/** Copies an array or object, and calls `change` for each member. Any other value is returned unchanged. */
 export function mapMembers(
   schema: Schema,
   value: unknown,
@@ -354,8 +310,8 @@ export function mapMembers(
 }
 
 /**
- * Finds the first name in a path (`user.email`) that `schema` does not have. Returns the level of the unknown
- * name, and the names that exist at this level.
+ * Finds the first name in a path (`user.email`) that `schema` does not have. Returns the level of this name, and the
+ * known names at this level.
  */
 export function findUnknownName(schema: Schema, path: string) {
   let at = schema

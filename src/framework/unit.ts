@@ -22,10 +22,7 @@ import type { Outcome } from './outcome.js'
 import type { Waiting } from './ports/deliveries.js'
 import { readSetting } from './setting.js'
 
-/**
- * One run of an operation, without its input. The caller is authorized with the rights that the caller had at
- * the start of the run.
- */
+/** One run of an operation, without its input. `caller` has the rights from the start of the run. */
 export interface Execution {
   host: Host
   caller: Caller
@@ -38,16 +35,16 @@ export interface Execution {
   outer?: SubjectCollector | undefined
   origin?: RequestOrigin | undefined
   /**
-   * How each unit of work checks the caller's current rights. By default, the current rights must still permit the
-   * operation. `admitted`: a relay admitted the caller without a key, and the rights source of the caller says whether
-   * the caller is still admitted. `record`: the rights are not checked.
+   * How each unit of work checks the caller. By default, the current rights must still permit the operation.
+   * `admitted`: a relay admitted the caller without a key, so only the rights source is checked. `record`: the rights
+   * are not checked.
    */
   rights?: 'admitted' | 'record'
 }
 
 /**
- * Runs `work` in a unit and writes its log records. If `toOutcome` is given, the result of `work` is the
- * answer of the operation, and the unit stores this answer.
+ * Runs `work` in a unit and writes its log records. With `toOutcome`, the result of `work` is the answer of the
+ * operation, and the unit stores this answer.
  */
 export async function runUnit<T>(
   execution: Execution,
@@ -56,8 +53,7 @@ export async function runUnit<T>(
   toOutcome?: (out: T) => Outcome,
 ): Promise<T> {
   const { host, caller, definition, traceId, generation, answer, outer } = execution
-  // A read may be answered before the log record about the read is synced to disk. A change is answered only after its
-  // log record was synced.
+  // A read can be answered before its log record is synced to disk, but a change is answered after that.
   const isRead =
     definition.kind === 'query' || definition.kind === 'list' || definition.log?.operation === 'read'
   const usual = isRead ? 'soon' : 'now'
@@ -115,7 +111,7 @@ export function staleWorkError(): CofferError {
   )
 }
 
-/** Each request creates a context, so this is a class, which is cheaper to create than an object of functions. */
+/** Each request creates a context. A class is cheaper to create than an object of functions. */
 class UnitContext implements Context {
   readonly store: StoreWriter
   readonly caller: Caller
@@ -252,10 +248,7 @@ class UnitContext implements Context {
   }
 }
 
-/**
- * Writes the log records of an operation, and stores its events for webhooks. Requires: this function is called once
- * for each operation, in the unit of work of the operation.
- */
+/** Requires: this function is called once for each operation, in the unit of work of the operation. */
 export function writeLog(context: Context, recorded: readonly AuditEntry[], traceId: string) {
   const { store, caller } = context
   return andThen(store.get('tenant', 0, String(caller.tenant)), (tenant) => {

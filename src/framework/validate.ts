@@ -1,6 +1,6 @@
 /**
- * Validates input. The build compiles the validators with ajv, so that commands start without ajv. Error messages never
- * contain values of the input.
+ * The build compiles the validators, so that commands start without ajv. Error messages never contain values of the
+ * input.
  */
 import type { ErrorObject } from 'ajv'
 import { isFull, refuseErrors } from '../domain/property-errors.js'
@@ -26,10 +26,7 @@ export function describeFailures(failures: readonly ErrorObject[], input: unknow
   return { ...errors }
 }
 
-/**
- * Returns `/rules/0/container` as `rules[0].container`. For a missing or unknown property, the result also
- * contains the name of this property.
- */
+/** Returns `/rules/0/container` as `rules[0].container`. Adds the name of a missing or unknown property. */
 function locate({ instancePath, params }: ErrorObject, input: unknown) {
   const named: unknown = params.missingProperty ?? params.additionalProperty
   const parts = instancePath

@@ -1,4 +1,4 @@
-/** `build.ts` generates this module: the function that ajv compiled for each operation. */
+/** `build.ts` generates this module from the functions that ajv compiled. */
 import type { ErrorObject } from 'ajv'
 
 type Validator = ((input: unknown) => boolean) & { errors?: ErrorObject[] | null }

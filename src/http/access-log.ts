@@ -1,12 +1,10 @@
-/**
- * The access log has a line for each request, with the pattern of its route. A line contains no body, key, query or id.
- */
+/** The access log has one line for each request, with the pattern of the route, but no body, key, query or id. */
 
 export interface AccessEntry {
-  /** The method of the request, or `-` if the received bytes are not a valid HTTP request. */
+  /** `-` if the received bytes are not a valid HTTP request. */
   method: string
   route: string
-  /** The name of the operation. The access log does not show the name of the operation. */
+  /** For metrics. The access log does not show this name. */
   operation?: string | undefined
   status: number
   ms: number
@@ -27,13 +25,10 @@ export function formatEntry(entry: AccessEntry, time: number, format: 'text' | '
   return `${at} ${method} ${route} ${status} ${ms} ms ${traceId} ${applicationId ?? '-'}\n`
 }
 
-/** The limit of buffered text. Further lines are dropped and counted. */
+/** At this limit of buffered text, further lines are dropped and counted. */
 const MAX_WAITING_BYTES = 65_536
 
-/**
- * Returns a function that adds a line about a request. Lines of the same iteration of the event loop are written
- * together.
- */
+/** Returns a function that adds a line. Lines of the same iteration of the event loop are written together. */
 export function createAccessLog(
   sink: { write(text: string): unknown; readonly writableLength: number },
   format: 'text' | 'json',

@@ -20,7 +20,7 @@ export function createAnswerer(options: AnswererOptions): Answerer {
   return (request) => answer(new Exchange(request))
 }
 
-/** The steps of a service, in the order in which a request takes them. Never rejects. */
+/** Never rejects. */
 export function createService(options: AnswererOptions): Answer {
   const router = createRouter(options.registry)
   const authenticator = createAuthenticator(options)

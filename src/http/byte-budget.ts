@@ -5,19 +5,18 @@
 import { CofferError } from '../errors.js'
 import { MAX_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
 
-/** The limit for the bodies and responses of requests in progress, together. */
 const MAX_BYTES = 96 * 1024 * 1024
 const MAX_OF_ONE = 2 / 3
 /**
- * Requests up to this size, in bytes, are admitted until all requests hold twice the limit, so that large requests do
- * not block small requests.
+ * Requests up to this size are admitted until all requests together hold twice the limit, so that large requests do not
+ * block small requests.
  */
 const SMALL_BYTES = 64 * 1024
-/** The processing of a body of this size takes as long as a request without a body: one unit of work. */
+/** The processing of a body of this size takes as long as a request without a body. */
 const BYTES_OF_A_UNIT = 4 * 1024
-/** The number of requests of usual size that one iteration of the event loop begins: about 10 ms of work. */
+/** One iteration of the event loop begins this number of requests of usual size: about 10 ms of work. */
 const UNITS_IN_A_TURN = 50
-/** Waiting requests are deferred in favour of new connections for at most this number of iterations. */
+/** New connections delay waiting requests by at most this number of iterations. */
 const MAX_DEFERRALS = 64
 
 export class ByteBudget {
@@ -30,14 +29,14 @@ export class ByteBudget {
   #deferrals = 0
   readonly #waiting: { units: number; begin(): void }[] = []
 
-  /** `largestBody`: the limit of one body in bytes. The budget has at least twice as many bytes as this limit. */
+  /** `largestBody`: the maximum size of one body in bytes. The budget has at least twice this size. */
   constructor(largestBody = 0) {
     this.#maxBytes = Math.max(MAX_BYTES, 2 * largestBody)
   }
 
   /**
-   * Whether a request of `holder` may hold `wanted` bytes. The request holds `held` bytes now. Always true if no other
-   * request is in progress.
+   * Returns whether a request of `holder`, which holds `held` bytes now, may hold `wanted` bytes. Returns true if no
+   * other request is in progress.
    */
   admits(holder: string, held: number, wanted: number): boolean {
     const others = this.#bytes - held
@@ -57,18 +56,15 @@ export class ByteBudget {
   }
 
   /**
-   * Call when a connection is accepted. The event loop accepts one connection in each iteration. If each
-   * iteration also began requests, the last of many new clients would wait very long for its connection.
-   * Therefore requests wait while new connections are accepted.
+   * Call when a connection is accepted. The event loop accepts one connection in each iteration. If each iteration also
+   * began requests, the last of many new clients would wait very long. Therefore requests wait while new connections
+   * are accepted.
    */
   accept(): void {
     this.#hasAccepted = true
   }
 
-  /**
-   * Returns undefined if the work may begin now. If the work must wait, returns a promise that resolves in a later
-   * iteration of the event loop.
-   */
+  /** Returns undefined if the work may begin now, or a promise that resolves when the work may begin. */
   take(units = 1): Promise<void> | undefined {
     if (this.#waiting.length === 0 && this.#unitsLeft > 0 && !this.#hasAccepted) {
       this.#unitsLeft -= units
@@ -99,13 +95,12 @@ export class ByteBudget {
   }
 }
 
-/** Counts the bytes of one request: its body as it arrives, and its response when the size is known. */
 export class ByteLease implements ResponseLimits {
   readonly maxBytes = MAX_PAGE_BYTES
   readonly isStrict = false
   readonly wantsEncoded = true
   readonly #budget: ByteBudget
-  /** The id of the application. Requires: set it before any bytes are counted. */
+  /** The id of the application. Set this id before any bytes are counted. */
   holder = ''
   #body = 0
   #response = 0
@@ -116,8 +111,8 @@ export class ByteLease implements ResponseLimits {
   }
 
   /**
-   * Call when the body is complete. Resolves when the body may be parsed. A small body does not wait, because
-   * the unit of work of the request includes the time for a small body.
+   * Call when the body is complete. Resolves when the body may be parsed. A small body does not wait, because it takes
+   * less time than the rest of its request.
    */
   async arrive(): Promise<void> {
     if (this.#body <= BYTES_OF_A_UNIT) return
@@ -126,7 +121,7 @@ export class ByteLease implements ResponseLimits {
     )
   }
 
-  /** Counts received bytes of the body. @throws CofferError `unavailable` if they exceed the limits */
+  /** @throws CofferError `unavailable` if the bytes exceed the limits */
   take(bytes: number): void {
     this.#hold(this.#body + bytes, this.#response, true)
   }

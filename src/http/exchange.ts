@@ -9,27 +9,27 @@ import type { ByteLease } from './byte-budget.js'
 
 export interface HttpRequest {
   method: string
-  /** The request target: path and query, or an absolute URL. */
+  /** Path and query, or an absolute URL. */
   target: string
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** Whether the client uses TLS. */
   isSecure?: boolean
   /** Scheme and host of a request without a socket, which has no header Host. */
   origin?: string
-  /** The address of the client; absent without a socket. */
+  /** Absent without a socket. */
   client?: string
-  /** Counts the bytes of body and response; absent without a socket. */
+  /** Absent without a socket. */
   lease?: ByteLease
   /** Resolves with undefined if the body is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
   /**
-   * Reads the body in pieces, no faster than the caller takes the pieces. `streamBody` is absent if the body is in
-   * memory anyway. Call at most once, and not after `readBody`.
+   * Reads the body no faster than the caller takes the pieces. `streamBody` is absent if the body is in memory anyway.
+   * Call at most once, and not after `readBody`.
    * @throws CofferError `too_large` if the body is longer than `limitBytes`
    */
   streamBody?(limitBytes: number): AsyncIterable<Uint8Array>
   onLeave?: OnLeave | undefined
-  /** The result of a build of the code in this request. Present only if the control plane has set the result. */
+  /** The outcome of the build of reactor code, if the control plane has set it. */
   provision?: Build | undefined
   outboundWrapper?: ((outbound: Outbound) => Outbound) | undefined
 }
@@ -40,11 +40,10 @@ export interface HttpResponse {
   headers: Record<string, string>
   body: string
   bytes?: Uint8Array
-  /** Replaces `body`. The bytes are sent as they arrive, without a limit. */
+  /** Replaces `body`. The size is not limited. */
   stream?: AsyncIterable<Uint8Array>
-  /** When to close the connection: before anything is sent (`start`), or after this number of bytes of the body. */
+  /** The connection is closed before anything is sent (`start`), or after this number of bytes of the body. */
   cutAt?: 'start' | number
-  /** Whether only the caller may see the body of this problem: {@link CofferError.mayTellData}. */
   mayTellData?: boolean
 }
 
@@ -52,7 +51,6 @@ export const HEALTH_PATH = '/healthz'
 
 export const ALL_METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT'
 
-/** These headers forbid browsers to cache an answer or to guess its content type. */
 const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
@@ -73,7 +71,7 @@ export function answerResult(status: number, result: unknown): HttpResponse {
 const WITHOUT_BODY = [204, 205, 304]
 
 /**
- * An answer of code or of another server. If its body is a page, the policy `sandbox` gives that page no rights on our
+ * An answer of code or of another server. If the body is a page, the policy `sandbox` gives the page no rights on our
  * other pages.
  */
 export function answerGiven(status: number, headers: HeaderMap, body: unknown): HttpResponse {
@@ -92,10 +90,6 @@ export function answerGiven(status: number, headers: HeaderMap, body: unknown): 
   }
 }
 
-/**
- * The content of a file that a client has stored. If the content is a page, the policy `sandbox` gives that page no
- * rights on our other pages.
- */
 export function answerContent(status: number, content: Content, isHead: boolean): HttpResponse {
   const length = content.size === undefined ? {} : { 'content-length': String(content.size) }
   const headers = {
@@ -107,10 +101,7 @@ export function answerContent(status: number, content: Content, isHead: boolean)
   return { status, headers, body: '', stream: isHead ? piecesOf('') : content }
 }
 
-/**
- * The problem document of `error`, in a content type that `accept` allows. `wrap` may put the document into another
- * object.
- */
+/** The content type is one that `accept` allows. `wrap` may put the problem document into another object. */
 export function answerProblem(
   error: unknown,
   traceId: string,
@@ -125,10 +116,7 @@ export function answerProblem(
   return answer
 }
 
-/**
- * Clients expect errors of 3-D Secure in exactly the form of the service. Therefore these errors have only the
- * attributes that the service sends.
- */
+/** Clients expect errors of 3-D Secure in exactly the form of the service, which has fewer attributes. */
 function formOf(error: unknown, problem: Problem): object {
   const isOfService =
     error instanceof CofferError && (error.code === 'threeds_failed' || error.code === 'threeds_unsupported')
@@ -146,13 +134,9 @@ function wantsPlainJson(accept: string | undefined): boolean {
   )
 }
 
-/** A header value without line breaks, because a line break would begin another header. */
 const VALUE = /^[\t\x20-\x7e]*$/
 
-/**
- * The status line and the headers. Returns undefined if a value contains a line break, because a line break would
- * begin another header.
- */
+/** Returns undefined if a value contains a line break, because a line break would begin another header. */
 export function formatHead(status: number, headers: HttpResponse['headers']): string | undefined {
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (const name in headers) {

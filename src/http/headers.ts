@@ -3,7 +3,7 @@ import { answerResult, type HttpRequest, type HttpResponse } from './exchange.js
 
 export type HeaderNames = ReturnType<typeof headerNames>
 
-/** Header names in lower case, for a prefix such as `svc`. @throws CofferError `usage` for an invalid prefix */
+/** The names are in lower case. @throws CofferError `usage` for an invalid prefix */
 export function headerNames(prefix: string) {
   if (!PREFIX.test(prefix)) throw usage('The prefix takes a letter and up to 19 letters or digits.')
   const start = prefix.toLowerCase()
@@ -20,10 +20,9 @@ export function headerNames(prefix: string) {
   }
 }
 
-/** The prefix is part of header names, and of a property name in the requests of reactors. */
+/** The prefix is part of header names, and of a property name in reactor requests. */
 export const PREFIX = /^[a-z][a-z0-9]{0,19}$/i
 
-/** A valid trace id: visible ASCII, short enough for a log line. */
 const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 
 export function readTraceId({ headers }: HttpRequest, { traceId }: HeaderNames): string | undefined {
@@ -31,7 +30,7 @@ export function readTraceId({ headers }: HttpRequest, { traceId }: HeaderNames):
   return value !== undefined && TRACE_ID.test(value) ? value : undefined
 }
 
-/** The value of a header; repeated headers are joined with commas (RFC 9110, 5.3). */
+/** Repeated headers are joined with commas (RFC 9110, 5.3). */
 export function readHeader(headers: HttpRequest['headers'], name: string): string | undefined {
   const value = headers[name]
   return Array.isArray(value) ? value.join(', ') : value
@@ -51,7 +50,6 @@ export function createCorsHeaders(prefix: string): Readonly<Record<string, strin
   return { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed.join(', ') }
 }
 
-/** Answers a preflight of a browser. Returns undefined if the request is not a preflight. */
 export function answerPreflight({ method, headers }: HttpRequest, methods: string): HttpResponse | undefined {
   if (method !== 'OPTIONS' || headers['access-control-request-method'] === undefined) return undefined
   const answer = answerResult(204, undefined)

@@ -15,7 +15,7 @@ const JSON_MEDIA_TYPE = 'application/json'
 export async function readBodyInput(request: HttpRequest, operation: AnyOperation, limitBytes: number) {
   checkContentType(request, operation)
   const bytes = await readWhole(request, limitBytes)
-  // A request of the control plane needs no body if no property of the body is required.
+  // A request of the control plane may omit the body if no property of the body is required.
   const needed = ((operation.input.required ?? []) as readonly string[]).filter(
     (name) => operation.route?.includes(`{${name}}`) !== true,
   )
@@ -66,9 +66,9 @@ function unsupported(message: string): CofferError {
 }
 
 /**
- * `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map. If a key is repeated, the
- * first entry is used. Only the control plane refuses unknown parameters. If a property must be a number
- * but the parameter is no number, the value stays a text, so that the validation refuses the value.
+ * An entry of a map is `metadata.k=v` or `metadata[k]=v`, and a whole map is `metadata={"k":"v"}`. The first entry of a
+ * repeated key is used. If a number is expected and the parameter is no number, the value stays a text, which the
+ * validation refuses.
  * @throws CofferError `validation` for invalid percent-encoding
  */
 export function readQuery({ query, path }: Endpoint, search: string) {
@@ -84,8 +84,8 @@ export function readQuery({ query, path }: Endpoint, search: string) {
       collect(parseErrors, property, () => {
         input[property] = addValue(query[property]!, input[property], property, rest, text)
       })
-    // The control plane refuses unknown parameters, because a test with a misspelled filter would wait for
-    // the wrong requests.
+    // Only the control plane refuses unknown parameters. Otherwise a test with a misspelled filter would wait for the
+    // wrong requests.
     else if (path.startsWith(CONTROL_PATH))
       parseErrors[`query.${property}`] = [`is not a parameter${suggestName(property, Object.keys(query))}`]
   }
@@ -93,7 +93,7 @@ export function readQuery({ query, path }: Endpoint, search: string) {
 }
 
 /**
- * Adds one more parameter to the value of `property`.
+ * Adds a parameter to the value of `property`.
  * @throws CofferError `validation` if the parameter does not fit the schema
  */
 function addValue(schema: Schema, before: unknown, property: string, rest: string, text: string): unknown {
@@ -111,7 +111,7 @@ function addValue(schema: Schema, before: unknown, property: string, rest: strin
   return readText(schema, text)
 }
 
-/** The entries of a map in one parameter: the whole map as JSON, or one entry with its key in the name. */
+/** A parameter contains a whole map as JSON, or one entry whose key is in the name of the parameter. */
 function readEntries(rest: string, text: string, property: string): [string, unknown][] {
   if (rest === '') {
     const map = parseJson(text)

@@ -9,16 +9,15 @@ export interface AnswererOptions {
   host: Host
   registry: Registry
   /**
-   * Returns the caller of `key`. If `allowsCached` is true, the rights of the caller can be out of date,
-   * because another server has changed them.
+   * If `allowsCached` is true, the rights of the caller can be out of date, because another server has changed them.
    * @throws CofferError `unauthenticated`
    */
   authenticate(host: Host, key: string, how: { allowsCached: boolean }): Promise<Caller>
   prefix: string
   bodyLimitBytes: number
   /**
-   * More accepted host names. Always accepted: `localhost`, IP addresses, and the name in the setting `public_url`.
-   * `allowHosts` is absent if another part of the server checks the host.
+   * `localhost`, IP addresses and the host of the setting `public_url` are always accepted. Undefined: hosts are not
+   * checked.
    */
   allowHosts?: readonly string[] | undefined
   pages: ReadonlyMap<string, Page>
@@ -26,10 +25,7 @@ export interface AnswererOptions {
   rateLimit?: RateLimit
   cors: boolean
   record?: ((entry: AccessEntry) => void) | undefined
-  /**
-   * Receives internal errors, and errors while sending a response. The caller gets only the trace id of an
-   * internal error.
-   */
+  /** Receives internal errors, of which callers get only the trace id, and errors while sending a response. */
   reportFault?: ((error: unknown, traceId: string) => void) | undefined
   /** ms of a monotonic clock. */
   clock(): number

@@ -2,13 +2,9 @@ import type { RequestOrigin } from '../framework/context.js'
 import type { HttpRequest } from './exchange.js'
 import { readHeader } from './headers.js'
 
-/**
- * A host name or address and a port. The server builds addresses from this text, so any other text could make
- * an address that leads to another place.
- */
+/** The server builds addresses from this text. Any other text could make an address of another server. */
 const HOST = /^(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
-/** Computes the origin only when a handler reads it, because few handlers do. */
 export class HttpOrigin implements RequestOrigin {
   readonly #request: HttpRequest
 

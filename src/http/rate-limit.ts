@@ -10,8 +10,7 @@ export type RateLimit = ReturnType<typeof createRateLimit>
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }
 /**
- * The maximum number of buckets. At the limit, the least recently used bucket is dropped, and its caller starts with a
- * full bucket again.
+ * At this number of buckets, the least recently used bucket is dropped, and its caller starts with a full bucket again.
  */
 const MAX_BUCKETS = 10_000
 
@@ -31,9 +30,9 @@ export function createRateLimit({ count, periodMs }: Rate, clock: () => number) 
   const waitFor = (left: number) =>
     left >= 1 ? 0 : Math.max(1, Math.ceil(((1 - left) * periodMs) / count / 1000))
   return {
-    /** The whole seconds until the next request of `who` is allowed; 0 if it is allowed now. */
+    /** Returns whole seconds until the next request of `who` is allowed, or 0 if it is allowed now. */
     wait: (who: string): number => waitFor(leftOf(who, clock())),
-    /** Returns the seconds to wait, like `wait`. If the request is allowed now, also counts the request. */
+    /** Like `wait`, but also counts the request if it is allowed now. */
     take(who: string): number {
       const now = clock()
       const left = leftOf(who, now)

@@ -5,26 +5,20 @@ import { type Area, readAreas } from './openapi/emulation.js'
 
 export interface Match {
   operation: RoutedOperation
-  /**
-   * The decoded parameters of the path.
-   * @throws CofferError `validation` for a parameter that is not percent-encoded UTF-8
-   */
+  /** @throws CofferError `validation` for a parameter that is not percent-encoded UTF-8 */
   parameters(): Record<string, string>
 }
 
 export interface RelayMatch {
   operation: RegisteredRelay
-  /** The rest of the request's path after the operation's path, not decoded. */
+  /** The part of the request's path after the path of the operation, not decoded. */
   rest: string
 }
 
-/**
- * The decoded segments of a path. A segment that cannot be decoded is undefined, and matches only a parameter of a
- * route.
- */
+/** Decoded. A segment that cannot be decoded is undefined, and matches only a parameter of a route. */
 type Segments = readonly (string | undefined)[]
 
-/** An area that is not emulated. `path`: the path of this area to which the path of the request belongs. */
+/** An area that is not emulated. `path`: the entry of `not_emulated` that matches the request. */
 export interface LeftOut {
   area: string
   path: string
@@ -63,7 +57,7 @@ export function createRouter(registry: Registry) {
       return found && { operation: found.operation, rest: path.slice(found.operation.relay.path.length) }
     },
 
-    /** The area that a path without an operation belongs to; undefined if no area has the path. */
+    /** Returns undefined if the path has an operation or belongs to no area. */
     findLeftOut(path: string): LeftOut | undefined {
       const segments = splitPath(path)
       if (findAll(segments).length > 0) return undefined
@@ -72,7 +66,7 @@ export function createRouter(registry: Registry) {
     },
 
     /**
-     * If the path is known but not the method, `allow` lists its methods as text.
+     * If the path is known but not the method, `allow` is a comma-separated list of methods.
      * @throws CofferError `not_found`, `not_emulated`
      */
     match(method: string, path: string): Match | { allow: string } {
@@ -93,10 +87,7 @@ export function createRouter(registry: Registry) {
   }
 }
 
-/**
- * Returns the error for a request to a control plane that does not exist. The error is also used if the
- * caller must not learn whether there is a control plane.
- */
+/** Also used if the caller must not learn whether there is a control plane. */
 export function noControl(): CofferError {
   const advice = 'Start one for tests: coffer serve --ephemeral, or --test-controls for a vault on disk.'
   return new CofferError('not_found', `The control plane is not enabled. ${advice}`)
@@ -124,9 +115,7 @@ function bucketOf(segments: Segments): string {
   return `${segments.length}/${segments[0]}`
 }
 
-/**
- * Sorts fixed segments before parameters, so that a word such as `search` in a path is not matched as an id.
- */
+/** Sorts fixed segments before parameters, so that a word such as `search` is not matched as an id. */
 function compareFixedness(a: RoutedOperation, b: RoutedOperation): number {
   const rank = ({ endpoint }: RoutedOperation) =>
     endpoint.segments.map((each) => (isParameter(each) ? '1' : '0')).join('')
@@ -153,10 +142,7 @@ function readParameters(pattern: readonly string[], segments: Segments): Record<
   return parameters
 }
 
-/**
- * Splits the path before its segments are decoded, so that an encoded slash stays inside its segment. Ignores one slash
- * at the end.
- */
+/** Splits the path before decoding, so that an encoded slash stays inside its segment. Ignores one slash at the end. */
 function splitPath(path: string): Segments {
   const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length
   const segments = path.slice(1, end).split('/')

@@ -1,4 +1,4 @@
-/** The HTTP server with its sockets and time limits. Before the server stops, it answers all accepted requests. */
+/** The HTTP server: sockets and time limits. A server that stops still answers all accepted requests. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
@@ -30,7 +30,7 @@ export const SERVER_LIMITS = {
 
 const HEADER_LIMIT_BYTES = 16_384
 const MAX_CONNECTIONS = 10_000
-/** A client that neither reads nor writes for this time is disconnected. */
+/** A client that neither sends nor reads anything for this time is disconnected. */
 const SILENCE_MS = 120_000
 /** A stop keeps idle connections open for this time, because a request may be about to arrive. */
 const STOP_GRACE_MS = 100
@@ -39,24 +39,20 @@ const FREE_PORT_TRIES = 20
 const ABSENT = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']
 
 export interface SocketOptions {
-  /** 0 means any port that is free on every address. */
+  /** 0 chooses a port that is free on every address. */
   port?: number
   /**
-   * Default: both loopback addresses. The machine must have the first address. Other addresses that the machine does
-   * not have are skipped.
+   * Default: both loopback addresses. Addresses that the machine does not have are skipped, except the first address.
    */
   addresses?: readonly string[]
   /** PEM texts. */
   tls?: { cert: string; key: string }
   limits?: typeof SERVER_LIMITS
-  /**
-   * More host names that the server accepts. The server always accepts `localhost`, IP addresses, and the name in the
-   * setting `public_url`.
-   */
+  /** `localhost`, IP addresses and the host of the setting `public_url` are always accepted. */
   allowHosts?: readonly string[]
 }
 
-/** The part of a service that its sockets use. `cors` is true by default. */
+/** `cors` is true by default. */
 export interface SocketService
   extends Pick<AnswererOptions, 'record' | 'reportFault'>,
     Partial<Pick<AnswererOptions, 'prefix' | 'bodyLimitBytes' | 'cors'>> {
@@ -88,7 +84,7 @@ export async function startServer(
     keepAliveLines: createKeepAliveLines(limits.keepAliveMs),
     createTraceId: host.createUuid,
   })
-  // A server without TLS does not load the module, and therefore starts sooner.
+  // Loaded only for TLS, so that other servers start sooner.
   const create = tls === undefined ? createServer : (await import('node:https')).createServer
   const pem = tls && { ...tls, handshakeTimeout: SERVER_LIMITS.headersMs }
   const listening = await listen(() => server.create(create, pem), addresses, port)
@@ -97,9 +93,7 @@ export async function startServer(
   return { port: listening.port, stop }
 }
 
-/**
- * Returns a function that gives the header lines. The function formats the date in the lines at most once a second.
- */
+/** The returned function formats the date at most once a second. */
 function createKeepAliveLines(keepAliveMs: number): () => string {
   const rest = `connection: keep-alive\r\nkeep-alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n`
   let [second, lines] = [0, '']
@@ -126,7 +120,7 @@ class HttpServer {
     const options = {
       ...pem,
       maxHeaderSize: HEADER_LIMIT_BYTES,
-      // Coffer checks this header itself, so that the answer is a problem document.
+      // Coffer checks the header Host itself, so that the error is a problem document.
       requireHostHeader: false,
       connectionsCheckingInterval: CHECK_MS,
       headersTimeout: headersMs,
@@ -137,7 +131,7 @@ class HttpServer {
     try {
       server = create(options)
     } catch (cause) {
-      const message = 'The certificate and key do not make a TLS server. Give both as PEM files.'
+      const message = 'A TLS server cannot use this certificate and key. Give both as PEM files.'
       throw usage(message, { cause })
     }
     server.maxConnections = MAX_CONNECTIONS
@@ -149,7 +143,7 @@ class HttpServer {
     server.on('request', receive(false))
     server.on('checkExpectation', receive(false))
     server.on('checkContinue', receive(true))
-    // With TLS too, this event comes when the connection is accepted, before the handshake.
+    // This event comes before the TLS handshake.
     server.on('connection', () => this.#service.budget.accept())
     server.on(pem === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#admit(socket))
     server.on('connect', ({ method }, socket) =>
@@ -163,7 +157,7 @@ class HttpServer {
     this.#service.isStopping = true
     const closed = servers.map((server) => closeListener(server))
     const timers = [
-      // After a busy time, the event loop reads the requests that have arrived before it runs this immediate.
+      // Because of `setImmediate`, the event loop first reads the requests that have arrived during a busy time.
       setTimeout(() => setImmediate(() => this.#closeIdle()), STOP_GRACE_MS),
       setTimeout(() => this.#closeAll(), this.#limits.stopMs),
     ]
@@ -194,15 +188,15 @@ class HttpServer {
 }
 
 /**
- * Resolves when the server no longer listens and all connections are closed. The `close` of an HTTP server would also
- * close idle connections, on which a request is possibly about to arrive.
+ * Resolves when the server no longer listens and all connections are closed. The `close` of an HTTP server would close
+ * idle connections at once, on which a request may be about to arrive.
  */
 function closeListener(server: Server): Promise<void> {
   return new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve()))
 }
 
 /**
- * Listens on the same port of every address. `create` creates a server for each address.
+ * Listens on the same port of every address. `create` is called for each address.
  * @throws CofferError `unavailable`
  */
 export async function listen<S extends NetServer>(
@@ -232,7 +226,7 @@ export async function listen<S extends NetServer>(
       if (error instanceof CofferError) throw error
       const messages: Record<string, string> = {
         EADDRINUSE: `Port ${port} is in use.`,
-        EACCES: `Port ${port} may not be used by this user. Choose one above 1023.`,
+        EACCES: `This user is not allowed to use port ${port}. Choose a port above 1023.`,
       }
       const message = messages[code] ?? `The server could not listen (${code}).`
       throw new CofferError('unavailable', message, { cause: error })
@@ -240,7 +234,6 @@ export async function listen<S extends NetServer>(
   }
 }
 
-/** Returns an answerer that calls `make` at the first request, or at `begin`. */
 export function answerLater(make: () => Promise<Answerer>) {
   let answer: Answerer | undefined
   let making: Promise<Answerer> | undefined

@@ -1,4 +1,3 @@
-/** Clients of a server's API, and of its control plane. */
 import { randomUUID } from 'node:crypto'
 import { createHttpClient, type Fetch, type HttpClientOptions } from '../client/http-client.js'
 import { pause } from '../client/pause.js'
@@ -16,21 +15,21 @@ type ControlName = Extract<OperationName, `control ${string}`>
 type Controls = Methods<ControlName>['control']
 
 export interface ForkOptions {
-  /** The name of the fork, which the dashboard shows. */
   name?: string
 }
 
 /**
  * The control plane of a vault. If the vault is not in memory, calls for state and clock reject with `not_found`.
- * `requests.list` and `webhooks` wait until `count` records match. After `timeout` (default 2 s) they resolve to the records that
- * match at that time.
+ * `requests.list` and `webhooks` wait until `count` records match. After `timeout` (default 2 s) these calls resolve to
+ * the records that match at that time.
  */
 export type Control<Fork, Key extends string | undefined = string | undefined> = Controls & {
-  /** The key for `/_coffer/` on the server. The key is undefined if requests cannot reach the control plane. */
+  /** The key for `/_coffer/` on the server. Undefined if requests cannot reach the control plane. */
   readonly key: Key
   /**
-   * Creates a fork: a tenant with the data that the vault began with, and with its own keys, log, clock and faults. Each parallel
-   * test worker can have a fork. The vault's server accepts the keys of forks too. `stop` deletes the fork.
+   * Creates a fork: a tenant with the data that the vault began with, and with its own keys, log, clock and faults.
+   * Each parallel test worker can have a fork. The vault's server accepts the keys of forks too. `stop` deletes the
+   * fork.
    */
   fork(options?: ForkOptions): Promise<Fork>
 }
@@ -41,7 +40,7 @@ export interface RemoteFork<Names extends string = string> extends AsyncDisposab
   readonly tenant: ResultOf<'control fork create'>['tenant']
   readonly keys: Readonly<Record<Names, string>>
   readonly control: Controls
-  /** Returns a client for the application with this key. By default the client does not retry. `retries`: the number of retries. */
+  /** Returns a client for the application with this key. `retries`: default 0. */
   as(key: string, options?: Pick<ClientOptions, 'retries'>): Client
   /** Deletes the fork. */
   stop(): Promise<void>
@@ -55,8 +54,8 @@ export interface ClientOptions
 }
 
 /**
- * Returns a client of any server with this API: `client.tokens.create({ type: 'token', data: 'text' })`. A method resolves to the
- * answer, or rejects with the CofferError of the server. If the server is busy, the client retries.
+ * Returns a client of any server with this API: `client.tokens.create({ … })`. A method resolves to the answer, or
+ * rejects with the CofferError of the server. If the server is busy, the client retries.
  * @throws CofferError `usage`
  */
 export function createClient(options: ClientOptions): Client {
@@ -65,7 +64,7 @@ export function createClient(options: ClientOptions): Client {
 }
 
 /**
- * Returns the control plane of a server in another process, such as `coffer serve --ephemeral`. `key` is the control key.
+ * Returns the control plane of a server in another process, such as `coffer serve --ephemeral`. `key`: the control key.
  * @throws CofferError `usage`
  */
 export function createControl<Names extends string = string>(

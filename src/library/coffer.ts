@@ -1,4 +1,3 @@
-/** The vault that the library opens in the caller's process. */
 import type { Client } from '../client/typed-client.js'
 import { createVaultAnswerer } from '../control/answerer.js'
 import type { ControlState } from '../control/control-state.js'
@@ -12,7 +11,7 @@ import { DEFAULT_PREFIX } from '../http/server.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import { type ClientOptions, type Control, clientOver, createControls, type ForkOptions } from './clients.js'
 
-/** The origin of requests that name no host, for a vault without a server. */
+/** The origin of requests to a vault without a server. */
 const ORIGIN = 'http://localhost'
 
 export interface HandlerOptions {
@@ -34,11 +33,10 @@ export interface Tenant {
 
 /** Without `key`, the caller is the owner of the vault. With `key`, the caller is an application. */
 export interface AskOptions {
-  /** The name or id of the owner's tenant. Default: the first tenant. */
+  /** The name or id of the tenant in which the owner acts. Default: the first tenant. */
   tenant?: string
   /** Whether the owner sees data in plaintext. Default: false. */
   reveal?: boolean
-  /** The API key of the application. */
   key?: string
 }
 
@@ -132,8 +130,8 @@ export class Coffer<Names extends string = string> {
   }
 
   /**
-   * Returns a client for the application with this key: `vault.as(key).tokens.create({ … })`. The client uses no socket. By
-   * default the client does not retry, so that a test sees each refusal. `retries`: the number of retries.
+   * Returns a client for the application with this key: `vault.as(key).tokens.create({ … })`. The client uses no
+   * socket. `retries`: default 0, so that a test sees each refusal.
    * @throws CofferError `usage` for a key that no header can contain
    */
   as(key: string, { retries = 0 }: Pick<ClientOptions, 'retries'> = {}): Client {
@@ -158,7 +156,10 @@ export class Coffer<Names extends string = string> {
   }
 }
 
-/** Returns the HTTP API of `vault` as a function. The function checks no host names and does not limit the requests in progress. */
+/**
+ * Returns the HTTP API of `vault` as a function, which checks no host names and does not limit the requests in
+ * progress.
+ */
 export function createHandler(vault: Coffer, given: HandlerOptions = {}): Handler {
   const { control, controlKey: key, options } = Coffer.partsOf(vault)
   const chosen = { ...options, ...given }

@@ -19,7 +19,6 @@ export interface WebhookOptions {
   to?: string | ((request: Request) => Response | Promise<Response>)
   /** The types of events. Default: all. */
   events?: readonly string[]
-  /** Called after each attempt. */
   onEvent?(event: WebhookAttempt): unknown
   /** Called when the server stops answering, and when it answers again. */
   onProblem?(text: string): unknown
@@ -35,7 +34,6 @@ export interface WebhookAttempt extends Omit<Outcome, 'event'> {
 }
 
 export interface WebhookListener extends AsyncDisposable {
-  /** The id of the webhook. */
   readonly id: string
   /** The key that verifies the signatures, PEM. */
   readonly publicKey: string
@@ -44,8 +42,8 @@ export interface WebhookListener extends AsyncDisposable {
 }
 
 /**
- * Creates a webhook and delivers its events from this process, so the server needs no `allowNet`: `await listen(vault.control, { to:
- * 'http://localhost:3000/events' })`. An event without a 2xx answer is sent again later. `stop` deletes the webhook.
+ * Creates a webhook and delivers its events from this process, so the server needs no `allowNet`. An event without a
+ * 2xx answer is sent again later. `stop` deletes the webhook.
  * @throws CofferError
  */
 export async function listen(
@@ -82,7 +80,7 @@ export async function listen(
   return { ...(await opening), stop, [Symbol.asyncDispose]: stop }
 }
 
-/** An error of the function is a bug of the caller, so it counts as a failed attempt, as in a server. */
+/** An error of the function counts as a failed attempt. */
 async function callFunction(
   receive: (request: Request) => Response | Promise<Response>,
   { headers, body }: ListenedEvent,

@@ -13,7 +13,10 @@ import { Coffer, type CofferServer, type HandlerOptions, type TestVault } from '
 
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
 
-/** The contents of a vault. See `coffer seed apply --help`. Declare a seed `as const` to keep the names of its applications. */
+/**
+ * The contents of a vault. See `coffer seed apply --help`. Declare a seed `as const` to keep the names of its
+ * applications.
+ */
 export type Seed = DeepReadonly<SeedInput>
 
 /** The names of the API keys of a vault with this seed, if the seed's type contains these names. */
@@ -27,11 +30,13 @@ export type KeyNames<S> = S extends { readonly applications: readonly { readonly
 type Access = Pick<ReactorOptions, 'allowNet' | 'modulesDirectory'>
 
 export interface TestVaultOptions<S extends Seed = Seed> extends HandlerOptions, Access {
-  /** The contents of the vault. See `coffer seed apply --help`. */
   seed?: S
   /** Returns the time, ms since the epoch. Default: the system's clock. */
   clock?(): number
-  /** Directories of projects with `node_modules`. Reactor code may declare the packages that their `package.json` names. */
+  /**
+   * Directories of projects with `node_modules`. Reactor code may declare the packages that the `package.json` of a
+   * project names.
+   */
   dependencies?: readonly string[]
 }
 
@@ -61,8 +66,8 @@ function refuseOthers(given: object, known: readonly string[]): void {
 }
 
 /**
- * Opens a vault in memory with the contents of `seed`. If the seed lists no applications, the vault has one application of each
- * type, named after the type.
+ * Opens a vault in memory with the contents of `seed`. If the seed lists no applications, the vault has one application
+ * of each type, named after the type.
  * @throws CofferError `validation` with the place of every error in the seed
  */
 export async function openTestVault<const S extends Seed = Record<never, never>>(
@@ -114,8 +119,9 @@ async function open(
 }
 
 /**
- * Serves `vault`, or a new vault in memory, over HTTP. Listens on loopback unless `addresses` is set, and on a free port
- * unless `port` is set. @throws CofferError `unavailable`, `usage`
+ * Serves `vault`, or a new vault in memory, over HTTP. Listens on loopback unless `addresses` is set, and on a free
+ * port unless `port` is set.
+ * @throws CofferError `unavailable`, `usage`
  */
 export async function startServer<V extends Coffer>(
   options: ServerOptions & { vault: V },

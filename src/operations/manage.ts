@@ -1,7 +1,6 @@
 /**
- * Derives the management operations of a noun from one declaration, which says how its records are found,
- * shown and logged. `get` and `delete` are complete operations. For create, list, update and patch, this
- * module provides a declaration to spread and functions for the handlers.
+ * Derives the management operations of a noun from one declaration. `get` and `delete` are complete operations. For
+ * create, list, update and patch, this module provides a declaration to spread and functions for the handlers.
  */
 
 import type { Permission } from '../domain/access/permissions.js'
@@ -22,10 +21,7 @@ import type { Condition, PutOptions } from '../storage/store.js'
 
 type Kind = Exclude<keyof RecordOf, 'log'>
 
-/**
- * If the log has an entity type with the name of the kind, the property `entity` is optional. If the log has no such
- * entity type, `entity` is required.
- */
+/** The property `entity` is required if the log has no entity type with the name of the kind. */
 type NamesEntity<K extends Kind> = K extends EntityType ? unknown : { entity: EntityType }
 
 type PermissionNoun = { [P in Permission]: P extends `${infer Name}:delete` ? Name : never }[Permission]
@@ -36,15 +32,9 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
   /** The entity type in the log. The default is `kind`. */
   entity?: EntityType
   path: Path
-  /**
-   * The operations of the noun need permissions such as `application:read`. The property `permission` is the part
-   * before the last colon.
-   */
+  /** The part before the last colon in permissions such as `application:read`. */
   permission: PermissionNoun
-  /**
-   * A second spelling of the permission's noun. A caller needs the permission in only one of the two
-   * spellings.
-   */
+  /** A second spelling of `permission`. A caller needs only one of the two permissions. */
   alsoPermission?: PermissionNoun
   id: StringSchema
   output: O
@@ -74,10 +64,7 @@ export type Attributes<R> = {
 
 export type Deletion<R> = Pick<Declaration, 'summary' | 'details' | 'examples' | 'log'> & {
   confirmation?: string
-  /**
-   * Runs before a record is deleted. The function can refuse the deletion by throwing an error, or remove
-   * other records that belong to the record.
-   */
+  /** Runs before a record is deleted. Throws an error to refuse the deletion, or removes dependent records. */
   before?(context: Context, record: R): void | Promise<void>
 }
 
@@ -88,10 +75,7 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
   return {
     require: (context: Context, id: string) => find(context, id) as Promise<RecordOf[K]>,
 
-    /**
-     * Returns a page of the records in `tenants` that have one of these ids, match this name, and meet this condition.
-     * The default of `tenants` is the caller's tenant.
-     */
+    /** The default of `tenants` is the caller's tenant. If `name` is given, `matches` has no effect. */
     list: (
       session: Session,
       { id: ids, name, where, matches, ...paging }: Filters<RecordOf[K]>,
@@ -124,7 +108,7 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
       return record
     },
 
-    /** Replaces these attributes of the record, and stores the record. An undefined attribute is removed. */
+    /** An undefined attribute is removed. */
     change: async (
       context: Context,
       before: RecordOf[K],
@@ -216,10 +200,7 @@ export function manage<
   }
 }
 
-/**
- * The options for inserting a record whose id a caller has chosen. The id can already belong to another
- * record, so the record is inserted with a check.
- */
+/** A chosen id can already belong to another record, so the record is inserted with a check. */
 export function chosenId(id: string | undefined): { id?: string; fresh?: boolean } {
   return id === undefined ? {} : { id, fresh: false }
 }

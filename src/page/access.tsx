@@ -16,14 +16,13 @@ type Container = Matrix['containers'][number]
 export type SeenCell = Row['cells'][number]
 
 const TITLE = 'Who sees what'
-/** The texts of the permissions that the matrix can show. */
 const PERMISSIONS = {
   'token:use': 'Passes to code: token:use',
   'reactor:invoke': 'Passes to reactors: reactor:invoke',
   'proxy:invoke': 'Passes to proxies: proxy:invoke',
 }
 const PAGE_SIZE = 100
-/** The number of containers that fit beside each other on a printed page. */
+/** A printed page has room for this number of containers. */
 const PRINTED_COLUMNS = 6
 
 export function AccessMatrix() {
@@ -84,10 +83,7 @@ function Found({ of, isEmpty }: { of: Matrix; isEmpty: boolean }) {
   )
 }
 
-/**
- * Keeps the applications whose name contains the text. If the text begins with a slash, keeps the containers that
- * match instead.
- */
+/** Keeps applications by name, or containers if the text begins with a slash. */
 function choose(matrix: Matrix, find = ''): Matrix {
   const text = find.trim().toLowerCase()
   if (text === '') return matrix
@@ -105,7 +101,6 @@ function choose(matrix: Matrix, find = ''): Matrix {
   }
 }
 
-/** Says what the values are, and what the matrix leaves out. */
 function About({ of }: { of: Matrix }) {
   const { applications, containers, total_applications, total_containers } = of
   const cuts = [
@@ -143,7 +138,6 @@ const LEGEND: [SeenCell['sees'], string][] = [
   ['none', 'the request is refused'],
 ]
 
-/** The word for what the caller sees, and the value. */
 export function SeenValue({ cell, mask }: { cell: SeenCell; mask: Container['mask'] }) {
   const value = describeSeen(cell, mask)
   return (
@@ -169,15 +163,14 @@ export function describeBy({ by, rule, description }: SeenCell): string {
 }
 
 /**
- * The application, with the rule that decides, and the container of the cell. The filter in the link contains the id of the application and the
- * priority of the rule, because rules of other applications have the same priorities.
+ * The filter `rule` contains the id of the application, because rules of other applications have the same priorities.
  */
 const linkToRule = ({ id }: Row, { rule, container }: SeenCell) =>
   linkTo('applications', id, rule === undefined ? {} : { rule: `${id}.${rule}`, container })
 
 interface TableProps {
   of: Matrix
-  /** The containers to show: from the first, up to but without the last. */
+  /** `to`: the first container that is not shown. */
   from?: number
   to?: number
   caption: ComponentChildren
@@ -242,8 +235,8 @@ const MOVES: Record<string, [down: number, right: number]> = {
 }
 
 /**
- * The matrix on the screen. The cells of the matrix are links, and a matrix may have thousands of cells. Therefore
- * Tab reaches only one of the links, and arrow keys move between the links.
+ * The cells are links, and a matrix may have thousands of cells. Therefore Tab reaches only one link, and arrow keys
+ * move between links.
  */
 function Grid({ of }: { of: Matrix }) {
   const box = useRef<HTMLDivElement>(null)
@@ -295,15 +288,14 @@ function Grid({ of }: { of: Matrix }) {
   )
 }
 
-/** The link of a cell that contains the target of an event. */
 function linkIn(box: Element | null, target: EventTarget | null): HTMLElement | null {
   const isIn = target instanceof Element && box?.contains(target) === true
   return isIn ? target.closest<HTMLElement>('tbody a') : null
 }
 
 /**
- * Draws the printed form when printing begins: tables that fit on A4 in landscape. `render` draws immediately. A change of state
- * would be drawn after the browser has taken the pages.
+ * Draws tables for A4 in landscape when printing begins. A change of state would be drawn too late, after the browser
+ * has laid out the pages. `render` draws immediately.
  */
 function usePrinted(of: Matrix): ComponentChildren {
   const { session, place } = useLive()

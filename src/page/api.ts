@@ -1,4 +1,4 @@
-/** Sends requests to the server of the page, and caches the answers about the vault. */
+/** Sends the requests of the page to the server, and caches answers about the vault. */
 
 import { createContext } from 'preact'
 import { useContext, useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks'
@@ -14,17 +14,14 @@ import type { Route } from './route.js'
 const POLL_MS = 1000
 
 type Place = { tenant?: string; fork?: string }
-/** `number` counts all requests since the server started. */
+/** `number` counts all requests since the start of the server. */
 export type Seen = RequestRecord & { number: number }
 
-/**
- * The name of the session secret in local storage. All tabs share the secret. Pages of other ports cannot read the
- * secret.
- */
+/** All tabs share the secret of the session. Pages of other ports cannot read local storage of this port. */
 const KEPT_SECRET = 'coffer-page-secret'
 
 async function send(path: string, body?: object): Promise<unknown> {
-  // Reads the secret for each request, because another tab may have signed in.
+  // Another tab may have signed in, so each request reads the secret.
   const secret = localStorage.getItem(KEPT_SECRET)
   const headers = {
     'content-type': 'application/json',
@@ -55,7 +52,7 @@ function createServer(place: Place) {
     read: <Name extends OperationName>(operation: Name, input: object = {}) =>
       ask({ operation, input }) as Promise<ResultOf<Name>>,
     readNews: (after: number, version: string | undefined) => ask({ after, version }) as Promise<News>,
-    /** Forks belong to the vault, and not to the fork that the page shows. */
+    /** Forks belong to the vault, so the shown fork is not part of the request. */
     deleteFork: (id: string) => send('ask', { operation: 'control fork delete', input: { id } }),
     listSessions: () => ask({ threeds: {} }) as Promise<SessionList>,
     readSession: (id: string) => ask({ threeds: { id } }) as Promise<SessionDetail>,
@@ -63,28 +60,25 @@ function createServer(place: Place) {
     readLog: (log: object) => ask({ log }) as Promise<TracedLogs>,
     findTokens: (find: { text: string; query: string }) => ask({ find }) as Promise<FoundTokens>,
     dryRun: (access: object) => ask({ access }) as Promise<Access[]>,
-    /**
-     * Sends a request with the grants of `application`. If `application` is absent, the grants of `key` are
-     * used.
-     */
+    /** If `application` is absent, the grants of `key` are used. */
     sendRequest: (request: object) => ask({ request }) as Promise<RequestRecord>,
   }
 }
 
-/** The tenant or fork that this tab shows. The tab still shows this tenant or fork after a reload. */
+/** This tab shows the same tenant or fork after a reload. */
 const KEPT_PLACE = 'coffer-page-place'
 const readPlace = (): Place => JSON.parse(sessionStorage.getItem(KEPT_PLACE) ?? '{}') as Place
 
 interface Known {
-  /** Newest first. The list is undefined until the first answer of the server. */
+  /** Newest first. Undefined until the first answer of the server. */
   requests?: Seen[]
   news?: News
   facts?: Facts
-  /** Set while the server does not answer, or when the session has ended. */
+  /** Defined while the server does not answer, or after the session has ended. */
   lost?: { since: number; isSignedOut: boolean }
 }
 
-/** Asks the server for new requests and facts once a second while the page is visible. */
+/** Polls the server once a second while the page is visible. */
 export function useNews(session: PageSession) {
   const [place, choosePlace] = useState(readPlace)
   const setPlace = (next: Place) => {
@@ -105,7 +99,7 @@ export function useNews(session: PageSession) {
         if (state.isOver) return
         const start = news.count - news.records.length
         const made = news.records.map((record, at) => ({ ...record, number: start + at })).reverse()
-        // If the count is smaller than before, the server was restarted.
+        // A smaller count than before means that the server was restarted.
         const isNew = news.count < state.count
         state.count = isNew ? 0 : news.count
         state.version = news.version
@@ -135,7 +129,7 @@ export function useNews(session: PageSession) {
       clearInterval(timer)
     }
   }, [server])
-  // When the round increases, all components read their data again.
+  // A change of `round` makes all components read their data again.
   const ask: typeof server.read = (operation, input) =>
     server.read(operation, input).finally(() => setRound((now) => now + 1))
   return { ...server, ...known, ask, round, session, place, setPlace }
@@ -149,10 +143,7 @@ const RouteContext = createContext<Route>(undefined as never)
 export const RouteProvider = RouteContext.Provider
 export const useRoute = () => useContext(RouteContext)
 
-/**
- * Returns a function that finds the name of an application or member. If the application was deleted, it returns a text such as
- * `deleted application ab12…`.
- */
+/** The returned function also describes a deleted application or member: `deleted application ab12…`. */
 export function useNameOf(): (id?: string, type?: string) => string {
   const { facts } = useLive()
   return (id, type = 'application') =>
@@ -161,10 +152,7 @@ export function useNameOf(): (id?: string, type?: string) => string {
 
 const KEY_STATES = { none: 'no key', unknown: 'unknown key', not_examined: 'key not examined' }
 
-/**
- * Returns a function that names the caller of a request: its application, or the reason why the request has
- * no application.
- */
+/** The returned function returns the name of the application, or the reason why the request has no application. */
 export function useCallerOf(): (request: Seen) => string {
   const nameOf = useNameOf()
   return ({ application_id, key_state, key_header }) => {
@@ -179,9 +167,8 @@ export interface Asked<T> {
 }
 
 /**
- * Repeats a read. At most one read runs at a time: if data changes during a read, the answer of this read is shown
- * first, and then the read is repeated. If a change dropped the answer, the page would never show an answer about a
- * busy vault on a slow network.
+ * Repeats a read, one at a time. If data changes during a read, the answer of the read is shown before the next read.
+ * Otherwise the page would never show an answer about a busy vault on a slow network.
  */
 function createRepeater<T>(read: () => Promise<T>, show: (asked: Asked<T>) => void) {
   let isBusy = false
@@ -209,8 +196,8 @@ function createRepeater<T>(read: () => Promise<T>, show: (asked: Asked<T>) => vo
 }
 
 /**
- * Reads, and reads again when the vault, the tenant, the stored data or `version` changes. `of` identifies what `read` reads:
- * when `of` changes, the answer of an earlier read is dropped.
+ * Reads again when the vault, the tenant, the stored data or `version` changes. `of` identifies the data: when `of`
+ * changes, answers of earlier reads are dropped.
  */
 export function useRead<T>(
   of: string,
@@ -227,10 +214,11 @@ export function useRead<T>(
   return state
 }
 
-/** Asks an operation, and asks again when the input, the vault, the tenant or the stored data changes. */
+/** Performs an operation again when the input, the vault, the tenant or the stored data changes. */
 export function useAsked<Name extends OperationName>(operation: Name, input: object = {}) {
   const { news } = useLive()
-  // A read of a token adds log records, and changes nothing else.
+  // Reading a token does not change the version in the news, but adds a log record. Therefore the log is read again
+  // after each request.
   const version = operation === 'log list' ? news?.count : 0
   return useRead(`${operation} ${JSON.stringify(input)}`, ({ read }) => read(operation, input), version)
 }
@@ -250,7 +238,7 @@ export function useAction() {
   return { act, error }
 }
 
-/** Listens to an event of the window. `hear` always sees the current state of the component. */
+/** `hear` always sees the current state of the component. */
 export function useEvent(name: string, hear: (event: never) => void): void {
   useLayoutEffect(() => {
     addEventListener(name, hear as (event: Event) => void)

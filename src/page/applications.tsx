@@ -101,7 +101,7 @@ function ApplicationDetail({ of: application }: { of: Application }) {
   )
 }
 
-/** The priority of the rule that a link names, if the link names a rule of this application. */
+/** Returns the priority of the rule in the link, if the rule belongs to this application. */
 function deciderOf(named: string | undefined, id: string): number | undefined {
   return named?.startsWith(`${id}.`) ? Number(named.slice(id.length + 1)) : undefined
 }

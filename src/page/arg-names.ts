@@ -1,8 +1,8 @@
 const MOST = 20
 
 /**
- * Returns the names of the arguments that the code of a reactor reads as `args.name` or `const { name } = args`. The names are only
- * a proposal for a form, so code that reads its arguments in another way is not understood.
+ * Finds arguments that reactor code reads as `args.name` or `const { name } = args`. The form only proposes these
+ * names, so other ways of reading are ignored.
  */
 export function argNames(code: string): string[] {
   const direct = [...code.matchAll(/\bargs\??\.([A-Za-z_]\w{0,99})/g)].map(([, name]) => name!)

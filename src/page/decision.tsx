@@ -1,5 +1,3 @@
-/** Explains in sentences which rule decided about a request. */
-
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Access } from '../control/page-work.js'
@@ -27,7 +25,7 @@ function group<T>(all: readonly T[], split: (each: T) => [key: string, value: st
   return groups
 }
 
-/** The plural of a noun in the name of a permission: `token intents`, `proxies`, `cards of Apple Pay`. */
+/** For example `token intents`, `proxies`, `cards of Apple Pay`. */
 function nameMany(noun: string): string {
   if (/^(?:apple|google) pay$/.test(noun))
     return `cards of ${noun.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())}`
@@ -35,7 +33,7 @@ function nameMany(noun: string): string {
   return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`
 }
 
-/** Permissions whose last part is no verb, or has another object than the other permissions of the area. */
+/** The last part of these permissions is no verb, or the verb has another object. */
 const PHRASES: Record<string, [nouns: string, verb: string]> = {
   'apple-pay:session': ['sessions of Apple Pay', 'manage'],
   'apple-pay:manage': ['domains, merchants and certificates of Apple Pay', 'manage'],
@@ -116,7 +114,7 @@ function Steps({ decision, application }: StepsProps) {
   )
 }
 
-/** Lists the rules of an application, lowest number first, then its permissions. `decider`: the priority of the rule to mark. */
+/** Lists the rules by number, then the permissions. `decider`: the priority of the marked rule. */
 export function Held({ of, decider }: { of: Application; decider?: number | undefined }) {
   const { rules = [], permissions = [] } = of
   const marked = useRef<HTMLLIElement>(null)
@@ -137,14 +135,14 @@ export function Held({ of, decider }: { of: Application; decider?: number | unde
   )
 }
 
-/** Whether a refused request was refused because a permission is missing, and not for another reason. */
+/** True if a request was refused because a permission is missing. */
 export function isByGrants(request: RequestRecord): boolean {
   const { decisions = [] } = request
   const isRefused = decisions.some(({ decided_by }) => decided_by === undefined)
   return isRefused || problemOf(request).detail?.startsWith('This requires the permission') === true
 }
 
-/** Explains a 403 that no rule caused. Other answers need no explanation. */
+/** Explains a 403 that no rule caused. */
 function OtherReason({ request }: DecisionsProps) {
   if (request.status !== 403 || isByGrants(request)) return null
   const isByNet = problemOf(request).detail?.includes('--allow-net')
@@ -157,7 +155,7 @@ function OtherReason({ request }: DecisionsProps) {
   )
 }
 
-/** Says how much of the data the answer of a token operation shows, and which rules decided this. */
+/** Shows how much data the answer of a token operation contains, and the rules that decided this. */
 export function DataSeen({ request, show }: DecisionsProps & { show(): void }) {
   const { decisions = [], application_id: id, operation = '', answer, status } = request
   const isOfTokens = operation.startsWith('token ') && status < 400 && answer !== undefined
@@ -235,8 +233,8 @@ export function Decisions({ request }: DecisionsProps) {
 }
 
 /**
- * Returns the problem document in the answer. If a reactor failed, returns only a title. If code wrote the answer, the record contains only the shape of
- * the answer, so there is no problem document to show.
+ * Returns the problem document in the answer. If code wrote the answer, the result is empty, because only the shape of
+ * the answer is recorded. If a reactor failed, the result has only a title.
  */
 export function problemOf({ status, answer }: RequestRecord): Partial<Problem> {
   const isFailed = status === 0 || status >= 400
@@ -248,7 +246,6 @@ export function problemOf({ status, answer }: RequestRecord): Partial<Problem> {
   return isShape ? {} : { ...problem, errors }
 }
 
-/** The reason for the status of a failed request, in one line. */
 export function describeFailure(request: RequestRecord): string {
   const { fault, decisions = [], status } = request
   const { detail, title = 'answered by code', errors = {} } = problemOf(request)
@@ -274,7 +271,7 @@ export function Why({ request }: { request: RequestRecord }) {
   if (status !== 0 && status < 400) return null
   if (facts.length > 0)
     return note('Refused: the request is not valid', <Facts of={Object.fromEntries(facts)} />)
-  // If code wrote the answer, the page shows the run of the code instead of a reason.
+  // The page shows the run of the code instead.
   if (detail === undefined && refused === undefined) return null
   if (refused === undefined || status !== 403)
     return note(status >= 500 || status === 0 ? 'Failed' : 'Refused', detail)

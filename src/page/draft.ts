@@ -1,17 +1,13 @@
-/**
- * An application while a person edits it. Attributes that the form does not know stay in the draft, and are sent
- * unchanged.
- */
+/** An application while a person edits it. Attributes that the form cannot show are sent unchanged. */
 
 export type Draft = Record<string, unknown> & { rules?: unknown[]; permissions?: unknown[] }
 
-/** `key` identifies the row while its other attributes change. `rule` is the rule as it is sent. */
+/** `key` identifies the row while other attributes change. `rule`: as it is sent to the server. */
 export interface RuleRow {
   key: number
   rule: Record<string, unknown>
 }
 
-/** The attributes of a rule that the form can change. */
 export const FORM_ATTRIBUTES = ['priority', 'container', 'transform', 'permissions', 'description']
 
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
@@ -19,14 +15,14 @@ export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? val
 const isRule = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns the reason why the form cannot show the draft, or undefined if the form can show the draft. */
+/** Undefined if the form can show the draft. */
 export function whyNotShown({ rules, permissions }: Draft): string | undefined {
   if (rules !== undefined && !Array.isArray(rules)) return 'rules is not a list'
   if (permissions !== undefined && !Array.isArray(permissions)) return 'permissions is not a list'
   return listOf(rules).every(isRule) ? undefined : 'a rule is not an object'
 }
 
-/** The rows in the order in which the rules are asked: lowest number first. */
+/** The lowest number comes first, because the server evaluates rules in this order. */
 export function toRows(rules: readonly unknown[] | undefined, nextKey: () => number): RuleRow[] {
   const rows = listOf(rules).map((rule) => ({ key: nextKey(), rule: rule as RuleRow['rule'] }))
   return rows.sort((one, other) => priorityOf(one.rule) - priorityOf(other.rule))
@@ -35,7 +31,7 @@ export function toRows(rules: readonly unknown[] | undefined, nextKey: () => num
 const priorityOf = ({ priority }: RuleRow['rule']): number =>
   typeof priority === 'number' ? priority : Number.POSITIVE_INFINITY
 
-/** Changes one attribute of a row. If the value is undefined, the attribute is removed. */
+/** If `value` is undefined, the attribute is removed. */
 export function setAttribute(rows: readonly RuleRow[], key: number, name: string, value: unknown): RuleRow[] {
   return rows.map((row) => {
     if (row.key !== key) return row
@@ -53,10 +49,7 @@ export function addRule(rows: readonly RuleRow[], key: number): RuleRow[] {
   return [...rows, { key, rule }]
 }
 
-/**
- * Moves a row up (-1) or down (1). The moved row and its neighbour exchange their priorities, so all other rows keep
- * their priorities.
- */
+/** Moves a row up (-1) or down (1). The row and its neighbour exchange their priorities. */
 export function moveRule(rows: readonly RuleRow[], key: number, by: -1 | 1): RuleRow[] {
   const at = rows.findIndex((row) => row.key === key)
   const moved = rows[at]
@@ -68,20 +61,19 @@ export function moveRule(rows: readonly RuleRow[], key: number, by: -1 | 1): Rul
   return next
 }
 
-/** The restrictions of a rule that the form cannot change. */
+/** Attributes of a rule that the form cannot change. */
 export function unknownPart(rule: RuleRow['rule']): Record<string, unknown> | undefined {
   const entries = Object.entries(rule).filter(([name]) => !FORM_ATTRIBUTES.includes(name))
   return entries.length === 0 ? undefined : Object.fromEntries(entries)
 }
 
-/** Returns the date of a date field, in UTC. If the text is no date, returns the text, so that the server refuses it. */
+/** If the text is no date in UTC, returns the text, so that the server refuses it. */
 export function dateOf(text: string): string | undefined {
   const ms = Date.parse(`${text}Z`)
   if (text === '') return undefined
   return Number.isNaN(ms) ? text : new Date(ms).toISOString()
 }
 
-/** Adds or removes a name. Names that the form does not know stay where they are in the list. */
 export function toggle(names: readonly unknown[], name: string, isOn: boolean): unknown[] {
   const others = names.filter((each) => each !== name)
   return isOn ? [...others, name] : others

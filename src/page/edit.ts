@@ -4,8 +4,8 @@ const SET_BY_SERVER = [
 ]
 
 /**
- * The attributes of an application that a person may edit: all except {@link SET_BY_SERVER}. An update removes the
- * attributes that the request does not contain, so an edit would remove each attribute that this function leaves out.
+ * Returns the attributes that a person may edit. An update removes all attributes that are missing in the request, so
+ * only {@link SET_BY_SERVER} may be left out.
  */
 export function editable(application: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(application).filter(([name]) => !SET_BY_SERVER.includes(name)))

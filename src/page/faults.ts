@@ -54,10 +54,7 @@ export function describeFault({ kind, ...rule }: FaultRule): string {
   return `${what[kind]}${whose}${conditions.join('')}, ${how}`
 }
 
-/**
- * Maps each kind of fault to the form field for the value of the fault. If the field is empty, the form sends
- * its placeholder.
- */
+/** The form field for the value of each kind of fault. If the field is empty, the form sends the placeholder. */
 export const OWN_FIELDS: Record<string, FieldProps & { name: string; placeholder: string }> = {
   status: { name: 'status', label: 'Status', type: 'number', min: 400, max: 599, placeholder: '503' },
   delay: { name: 'delay_ms', label: 'Delay in ms', type: 'number', min: 1, placeholder: '1000' },

@@ -13,7 +13,7 @@ export const Failure = ({ text }: { text: string | undefined }) =>
   )
 
 const ActContext = createContext<(work: () => unknown) => unknown>((work) => work())
-/** Provides a function that performs the action of a button and shows its error. */
+/** The provided function performs the action of a button and shows errors of the action. */
 export const ActProvider = ActContext.Provider
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & {
@@ -59,7 +59,10 @@ interface Refusal {
   faults: Faults
 }
 
-/** Sends the fields that are not empty. If `send` fails, shows each message at its field, and other messages below. */
+/**
+ * Sends the fields that are not empty. If `send` fails, shows each message beside its field, and other messages below
+ * the form.
+ */
 export function Form({ send, children, ...rest }: FormProps) {
   const [{ text, faults }, setRefusal] = useState<Refusal>({ faults: {} })
   const form = useRef<HTMLFormElement>(null)
@@ -91,9 +94,8 @@ export function Form({ send, children, ...rest }: FormProps) {
 }
 
 /**
- * Returns the attributes of the control of a field, and the text below the control. `help` explains the field. Below
- * `help` are the messages about the field in the last answer of the server, and `error`, a message of the page
- * itself.
+ * Returns attributes for the control of a field, and the texts below it: `help`, messages of the server about the
+ * field, and `error`, a message of the page.
  */
 export function useNotes(name: string | undefined, help?: ComponentChildren, error?: string) {
   const id = useId()
@@ -125,7 +127,6 @@ export type FieldProps = InputHTMLAttributes<HTMLInputElement> & {
   label: string
   help?: ComponentChildren
   grows?: boolean
-  /** Shown at the field, and read after its name. */
   error?: string | undefined
   change?(value: string): void
 }
@@ -158,7 +159,7 @@ interface TextAreaProps {
   change?(text: string): void
 }
 
-/** `text`: the current text if `change` is given. Without `change`, `text` is the initial text. */
+/** `text`: the current text. Without `change`: the initial text. */
 export function TextArea({ label, help, text, change, ...rest }: TextAreaProps) {
   const { control, notes } = useNotes(rest.name, help)
   const value = change === undefined ? { defaultValue: text } : { value: text }
@@ -183,14 +184,14 @@ export const Check = ({ label, isOn, turn }: CheckProps) => (
   </label>
 )
 
-/** A list of values, or an object that has the text to show for each value. */
+/** Values, or an object from each value to its text. */
 export type Choices = Record<string, string> | readonly string[]
 export const wordsOf = (of: Choices): Record<string, string> =>
   Array.isArray(of) ? Object.fromEntries(of.map((each) => [each, each])) : (of as Record<string, string>)
 
 /**
- * `value`: with `choose`, the current choice. Without `choose`, `value` is the initial choice, so that a new
- * rendering keeps the choice of a person.
+ * `value`: the current choice. Without `choose`: the initial choice, so that a new rendering keeps the choice of the
+ * person.
  */
 interface ChooseProps {
   label: string
@@ -226,12 +227,15 @@ export function Choose({ label, help, name, of, value, choose, isShown = false }
 
 const DialogContext = createContext<(dialog?: ComponentChildren) => void>(() => undefined)
 export const DialogProvider = DialogContext.Provider
-/** Returns a function that shows a dialog over the page. A call without a dialog closes the current dialog. */
+/** The returned function shows a dialog over the page. A call without a dialog closes the current dialog. */
 export const useDialog = () => useContext(DialogContext)
 
 type DialogProps = Children & { title: string; isEdit?: boolean; isWide?: boolean; isChanged?: boolean }
 
-/** `isChanged`: a button has changed something. A button of type `reset` in the dialog closes it. `isEdit`: Escape asks before it discards changes. */
+/**
+ * A button of type `reset` closes the dialog. `isEdit`: Escape asks before it discards changes. `isChanged`: something
+ * other than an input field has changed.
+ */
 export function Dialog({
   title,
   isEdit = false,
@@ -245,7 +249,7 @@ export function Dialog({
   const [isChanged, setChanged] = useState(false)
   const [isAsking, setAsking] = useState(false)
   useEffect(() => dialog.current!.showModal(), [])
-  // Escape asks once before it discards what a person has typed. The browser lets a second Escape close the dialog.
+  // The browser lets a second Escape close the dialog.
   const cancel = (event: Event) => {
     if (!isEdit || !(isChanged || isOwn) || isAsking) return
     event.preventDefault()
@@ -307,7 +311,7 @@ export const Confirm = ({ text, act, ...rest }: ConfirmProps) => (
 
 type Panel = (open: (title: string) => void) => ComponentChildren
 
-/** `tabs`: functions that render the panels, by the title of the tab. `open` opens another tab and moves the focus to it. */
+/** `tabs`: functions that render the panels, by title. `open` opens another tab and moves the focus to the tab. */
 export function Tabs({ label, tabs }: { label: string; tabs: Record<string, Panel> }) {
   const [chosen, setChosen] = useState('')
   const id = useId()

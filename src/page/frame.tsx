@@ -14,7 +14,9 @@ function isField(target: EventTarget | null): target is HTMLElement {
   )
 }
 
-/** Keys work only outside of fields and dialogs. Escape works even if keys without Ctrl or Alt are turned off. */
+/**
+ * Keys work only outside of fields and dialogs. Escape works even if a person has turned off keys without Ctrl or Alt.
+ */
 export function useKeys(keys: Record<string, () => unknown>) {
   useEvent('keydown', (event: KeyboardEvent) => {
     const { key, target, ctrlKey, metaKey, altKey } = event
@@ -26,7 +28,7 @@ export function useKeys(keys: Record<string, () => unknown>) {
   })
 }
 
-/** Escape moves the focus out of a field. Escape in a search field also empties this field. */
+/** Escape moves the focus out of a field, and empties a search field. */
 export function useEscape() {
   useEvent('keydown', ({ key, target }: KeyboardEvent) => {
     if (key !== 'Escape' || !isField(target) || target.closest('dialog') !== null) return
@@ -70,7 +72,6 @@ export function Header({ about, children }: { about: Partial<PageSession>; child
   )
 }
 
-/** Shows unusual states that a person could forget, such as a frozen clock. */
 export function Chips() {
   const { clock, faults = 0 } = useLive().news ?? {}
   const states = {

@@ -1,9 +1,6 @@
 import { useState } from 'preact/hooks'
 
-/**
- * A state that the browser keeps, in all tabs of this server. `usual`: the value if the browser has not stored a
- * value yet.
- */
+/** A state in local storage, which all tabs of this server share. `usual`: the value if nothing is stored. */
 export function useKept(name: string, usual: string) {
   const [value, setValue] = useState(() => localStorage.getItem(`coffer-${name}`) ?? usual)
   const keep = (next: string) => {

@@ -1,4 +1,3 @@
-/** The screens of the outbox and of webhooks. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Judged } from '../control/page-management.js'
 import { divideRefusal } from '../domain/allow-net-advice.js'
@@ -106,7 +105,7 @@ export const Webhooks = () => (
   />
 )
 
-/** An enabled webhook whose address is blocked or fails shows that state instead. */
+/** If the webhook is enabled, but the address is blocked or fails, shows the state of the address. */
 function WebhookState({ of: { status, destination } }: { of: Webhook }) {
   const shown = status === 'enabled' ? (destination?.state ?? status) : status
   const kinds: Record<string, string> = { enabled: '', blocked: 'bad' }
@@ -115,7 +114,7 @@ function WebhookState({ of: { status, destination } }: { of: Webhook }) {
 
 const NO_ATTEMPT = 'none while blocked'
 
-/** Tells why the server does not reach the address of a webhook, and what to do. */
+/** Explains why deliveries fail, and what to do. */
 function Unreachable({ of: { destination } }: { of: Webhook }) {
   if (destination === undefined) return null
   const { state, since, failure, next_attempt_at } = destination
@@ -190,14 +189,13 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
   )
 }
 
-/** The object of the event, for example the token. */
 function EventObject({ of: { type, payload } }: { of: Delivery }) {
   const { data } = (payload as { event: { data: Record<string, { id?: string } | null> } }).event
   const id = Object.values(data).find((each) => each?.id !== undefined)?.id
   return id === undefined ? null : <EntityLink type={type.split('.')[0]!} id={id} />
 }
 
-/** A delivery to a blocked address waits without an attempt, until the server may call the address. */
+/** A delivery to a blocked address is not attempted until the address is allowed. */
 function DeliveryState({ of: { state, status }, isBlocked }: { of: Delivery; isBlocked: boolean }) {
   if (isBlocked && state === 'waiting') return <Badge kind="bad">blocked</Badge>
   return <Badge kind={KINDS[state]}>{[state, ' ', status]}</Badge>
@@ -230,8 +228,8 @@ function DeliveryDetail({ delivery, isOpened, isBlocked }: DetailProps) {
       <Json label="Payload" value={payload} isCopied />
       {answer && (
         <p class="dim small">
-          The receiver answered with {answer.slice(1, -1)}. This page does not show them, because they may
-          contain data. Show them: <code>coffer webhook deliveries {id}</code>
+          The answer of the receiver has {answer.slice(1, -1)}. This page does not show the answer, because it
+          may contain data. Show it: <code>coffer webhook deliveries {id}</code>
         </p>
       )}
       <h3>Time line</h3>

@@ -1,4 +1,3 @@
-/** The screen of the log: filters by date, export, and the time line of each record. */
 import { useState } from 'preact/hooks'
 import type { TracedLogs } from '../control/page-trail.js'
 import { neutralize, toCsvLine } from '../domain/text/spreadsheet.js'
@@ -27,7 +26,7 @@ const NONE = {
 type Traced = TracedLogs['data'][number]
 type Exported = Omit<Traced, 'trace_id'>
 
-/** Returns the range of dates for the filter, including the whole minute of `to`. */
+/** Includes the whole minute of `to`. */
 function datesOf({ from, to }: Record<string, string>) {
   return {
     ...(from && { start_date: `${from}:00Z` }),
@@ -51,7 +50,8 @@ export function Log() {
   const { result, error } = useRead(
     `log ${JSON.stringify(input)}`,
     (server) => server.readLog({ ...input, size: LOG_SIZE }),
-    // A read of a token adds log records, and changes nothing else.
+    // Reading a token does not change the version in the news, but adds a log record. Therefore the log is read again
+    // after each request.
     news?.count,
   )
   const all = result?.data ?? []
@@ -152,13 +152,12 @@ const COLUMNS = [
 
 type ExportProps = { input: object; isFound(record: Exported): boolean }
 
-/** Exports the records that match the filters of the screen. */
 function Export({ input, isFound }: ExportProps) {
   const { read } = useLive()
   const who = useWho()
   const [told, tell] = useState('')
   const save = async (format: 'csv' | 'json') => {
-    // If new records are written during the export, a page repeats records of the page before. Therefore records are
+    // If records are added during the export, a page repeats records of the page before. Therefore records are
     // collected by id.
     const records = new Map<string, Exported>()
     let searched = 0

@@ -40,7 +40,6 @@ const SCREENS = {
 }
 const NAMES = Object.keys(SCREENS) as (keyof typeof SCREENS)[]
 
-/** Only the digit keys open screens, so the screens after the tenth have no key. */
 const DIGITS = 10
 
 const KEYS: Record<string, string> = {
@@ -61,7 +60,7 @@ const isLogin = () => location.hash.startsWith('#login=')
 
 function useRoute() {
   const [route, setRoute] = useState(readRoute)
-  // A sign-in link is no place. If the page went to it, the page would forget the place to return to.
+  // Ignores sign-in links, because the page would forget the address to return to.
   useEvent('hashchange', () => !isLogin() && setRoute(readRoute()))
   return route
 }
@@ -87,8 +86,8 @@ function Page({ session }: { session: PageSession }) {
       ]),
     ),
   })
-  // A layout effect runs before the next key. The effect closes the old dialog before a key of the new screen can
-  // open another dialog.
+  // A layout effect runs before the next key event. The effect closes the old dialog before a key can open a dialog of
+  // the new screen.
   useLayoutEffect(() => {
     document.title = [route.id, titleOf(screen), 'Coffer'].filter(Boolean).join(' · ')
     localStorage.setItem(KEPT_ADDRESS, linkTo(screen, route.id, route.filters))
@@ -179,7 +178,7 @@ function Alone({ fault }: { fault?: string | undefined }) {
   )
 }
 
-/** `session` is absent if nobody is signed in. */
+/** `session`: undefined if nobody is signed in. */
 function App({ session, fault }: { session?: PageSession | undefined; fault?: string | undefined }) {
   const [described, setDescribed] = useState<Document>()
   useEffect(() => {
@@ -193,12 +192,12 @@ function App({ session, fault }: { session?: PageSession | undefined; fault?: st
 }
 
 async function start(): Promise<void> {
-  // If a sign-in link is opened in the tab of the page, only the hash of the address changes. The browser
-  // then does not reload the page, so this listener reloads it.
+  // If a sign-in link is opened in the tab of the page, only the hash changes, and the browser does not reload the
+  // page.
   addEventListener('hashchange', () => isLogin() && location.reload())
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
-  // Removes the secret of the link from the address, so that it is not stored in the history and in
-  // bookmarks. After the sign-in, the page shows the tenant or fork that this browser showed last.
+  // Removes the secret of the link from the address, so that the history and bookmarks never contain the secret. The
+  // page then opens the address that this browser showed last.
   if (login !== undefined)
     history.replaceState(null, '', location.pathname + (localStorage.getItem(KEPT_ADDRESS) ?? ''))
   render(<Loading isOn />, document.getElementById('page')!)
@@ -208,7 +207,7 @@ async function start(): Promise<void> {
       () => undefined,
       (error: Error) => error.message,
     ))
-  // A server for other machines has no sessions. The page of a server for other machines shows only the reference.
+  // A server for other machines has no sessions, so the page shows only the reference.
   const session = await readSession().catch(() => undefined)
   render(
     <App session={session?.is_signed_in ? session : undefined} fault={fault} />,

@@ -1,4 +1,3 @@
-/** The members of the tenant, and the people who are invited. */
 import type { ResultOf } from '../operations/all.js'
 import { type Asked, useAsked, useLive } from './api.js'
 import { Button, Confirm, EditDialog, useDialog } from './forms.js'

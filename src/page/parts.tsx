@@ -23,7 +23,7 @@ export const Method = ({ name }: { name: string }) => (
 type Sees = keyof typeof SEEN_WORDS
 const SEEN_KINDS: Record<Sees, string> = { plain: 'warn', masked: 'info', redacted: '', none: 'none' }
 
-/** Shows how much of a token a caller sees. The word and the colour are the same on all screens. */
+/** The word and the colour are the same on all screens. */
 export const Seen = ({ sees }: { sees: Sees }) => <Badge kind={SEEN_KINDS[sees]}>{SEEN_WORDS[sees]}</Badge>
 
 const SEEN: Record<string, Sees> = { reveal: 'plain', mask: 'masked', redact: 'redacted' }
@@ -42,10 +42,7 @@ export function Facts({ of }: { of: Record<string, ComponentChildren> }) {
   )
 }
 
-/**
- * Heading, CSS classes, and a function that renders the content of a cell. A cell with the class `link` contains the link of the
- * row.
- */
+/** The cell with the class `link` contains the link of the row. */
 export type Column<R> = [head: string, kind: string, cell: (row: R, at: number) => ComponentChildren]
 
 export const Heads = <R,>({ columns }: { columns: Column<R>[] }) => (
@@ -69,7 +66,7 @@ export const Cells = <R,>({ columns, row, at, link }: CellsProps<R>) =>
     </td>
   ))
 
-/** A button in a row. Only screen readers read `of`, after `text`. */
+/** Only screen readers read `of`, after `text`. */
 type Action = [text: string, of: string, act: () => unknown, kind?: string]
 
 interface TableProps<R> {
@@ -125,7 +122,7 @@ export const Empty = ({ title, text, command, children }: EmptyProps) => (
   </div>
 )
 
-/** Tells screen readers that an answer has not come yet, and draws gray lines in its place. */
+/** Tells screen readers that the page is loading, and draws gray lines. */
 export const Loading = ({ isOn }: { isOn: boolean }) => (
   <div class={isOn ? 'skeleton' : ''}>
     <p class="only-screen-reader" role="status">
@@ -138,7 +135,6 @@ export const Loading = ({ isOn }: { isOn: boolean }) => (
   </div>
 )
 
-/** Shown if no row matches the search or the filters. */
 export function NoneFits({ thing }: { thing: string }) {
   const { screen, filters } = useRoute()
   const title = filters.find ? `No ${thing} matches “${filters.find}”` : `No ${thing} matches the filters`

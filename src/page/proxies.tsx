@@ -38,21 +38,17 @@ export function Proxies() {
   )
 }
 
-/** Shows nothing for a proxy that works. */
 function State({ of: { state, refusal } }: { of: Proxy }) {
   const shown = state === 'active' && refusal !== undefined ? 'blocked' : state
   if (shown === 'active') return null
   return <Badge kind={['failed', 'blocked'].includes(shown) ? 'push bad' : 'push warn'}>{shown}</Badge>
 }
 
-/** Whether the server has hidden values in the transforms. */
+/** True if the server has hidden values of the transforms. */
 const isHidden = (transforms: readonly Transform[] = []) =>
   transforms.some(({ options }) => options?.value !== undefined || options?.token !== undefined)
 
-/**
- * Returns the transforms for the form, or undefined if the server has hidden values of the transforms, because the
- * form would store descriptions in place of these values.
- */
+/** Undefined if the server has hidden values, because the form would store descriptions in place of these values. */
 const shownOf = (transforms: readonly Transform[] = []) =>
   transforms.length === 0 || isHidden(transforms) ? undefined : transforms
 
@@ -167,7 +163,7 @@ interface ChangesProps {
   reactor: string | undefined
 }
 
-/** Lists what changes the requests or the answers of a proxy, in order. */
+/** Lists the transforms in the order in which they are applied. */
 function Changes({ title, of, reactor }: ChangesProps) {
   const named = useAsked('reactor list', { id: [reactor ?? '-'], size: 1 }).result?.data[0]
   return (

@@ -131,7 +131,7 @@ function ReactorDetail({ of: reactor }: { of: Reactor }) {
   )
 }
 
-/** The line of the code at which a run failed, from 1. */
+/** The line of the code, from 1, at which a run failed. */
 const lineOf = ({ stack }: Run) => Number(/:(\d+)/.exec(stack ?? '')?.[1]) || undefined
 
 export const Outcome = ({ of: { outcome, status } }: { of: Pick<Run, 'outcome' | 'status'> }) => (
@@ -140,7 +140,7 @@ export const Outcome = ({ of: { outcome, status } }: { of: Pick<Run, 'outcome' |
   </Badge>
 )
 
-/** Shows the error and the output of a run. Output that may contain data is not shown. */
+/** Output that may contain data is not shown. */
 function Printed({ of: run, name }: { of: Run; name: string }) {
   const lines = run.console.map(({ level, text }) => `${level}: ${text}`)
   const thrown = Object.values(run.errors ?? {}).flat()
@@ -162,16 +162,13 @@ function Printed({ of: run, name }: { of: Run; name: string }) {
   )
 }
 
-/**
- * The run of a request that called a reactor, also if it ran in the background. `isLater`: the request was answered before
- * the run ended.
- */
+/** `isLater`: the request was answered before the run ended. */
 export function RunOfRequest({ id, traceId, isLater }: { id: string; traceId: string; isLater: boolean }) {
   const reactor = useAsked('reactor list', { id: [id], size: 1 }).result?.data[0]
   const runs = useAsked('reactor scrubbed-logs', { id, number: KEPT }).result
   const run = runs?.find(({ trace_id }) => trace_id === traceId)
   if (run === undefined && isLater && runs)
-    return <p role="status">Its run in background has not ended yet, or the server no longer has it.</p>
+    return <p role="status">The run in the background has not ended yet, or is no longer stored.</p>
   if (run === undefined || reactor === undefined) return null
   return (
     <>

@@ -1,6 +1,9 @@
 import type { RequestRecord } from '../framework/ports/control.js'
 
-/** Completes recorded bodies, which have descriptions such as `(16 characters)` in place of data. */
+/**
+ * Sample data, which completes recorded bodies. A recorded body has descriptions such as `(16 characters)` in place of
+ * data.
+ */
 export const SAMPLES: Record<string, unknown> = {
   card: { number: '4242424242424242', expiration_month: 12, expiration_year: 2040 },
   card_number: '4242424242424242',
@@ -12,7 +15,7 @@ export const SAMPLES: Record<string, unknown> = {
   token: 'a secret',
 }
 
-/** Replaces each description of a hidden value by a text to fill in: `<16 characters>`. */
+/** Returns placeholders such as `<16 characters>` for hidden values. */
 export function markHidden(kept: unknown): unknown {
   if (isHidden(kept)) return `<${(kept as string).slice(1, -1)}>`
   if (Array.isArray(kept)) return kept.map(markHidden)
@@ -21,10 +24,10 @@ export function markHidden(kept: unknown): unknown {
   return Object.fromEntries(entries.map(([name, value]) => [name, markHidden(value)]))
 }
 
-/** Whether the value is a description in place of data. */
+/** True for a description in place of data. */
 export const isHidden = (value: unknown) => typeof value === 'string' && /^\(.+\)$/.test(value)
 
-/** Whether some data of the value was not recorded. */
+/** True if some data of the value was not recorded. */
 const isIncomplete = (value: unknown): boolean =>
   isHidden(value) ||
   (typeof value === 'object' &&
@@ -32,8 +35,8 @@ const isIncomplete = (value: unknown): boolean =>
     Object.entries(value).some(([name, item]) => name === '…' || isIncomplete(item)))
 
 /**
- * Completes a recorded body. Data is not recorded, so data of the example or made-up data replaces it. `fill` replaces a value
- * for which there is no sample.
+ * Completes a recorded body with data of the example, or with sample data. `fill` replaces a value for which there is
+ * no sample.
  */
 export function refill(kept: unknown, example: unknown, fill = markHidden): unknown {
   if (typeof kept !== 'object' || kept === null || Array.isArray(kept))
@@ -49,11 +52,11 @@ export function refill(kept: unknown, example: unknown, fill = markHidden): unkn
   return Object.fromEntries(entries)
 }
 
-/** Replaces each hidden part of a recorded path by a text to fill in. The server refuses a path with this text. */
+/** The server refuses a path with one of these placeholders. */
 export const markPath = (path: string) =>
   path.replaceAll('…', '<rest of the path>').replaceAll(/\((\d+ digits)\)/g, '<$1>')
 
-/** Tells the person what to do with a recorded request before it is sent again. `body`: the completed body as text. */
+/** `body`: the completed body as text. */
 export function describeDraft(recorded: unknown, path: string, body: string | undefined): string | undefined {
   const none = 'Coffer records no data.'
   if (/<[^<>\n]+>/.test(path + (body ?? ''))) return `${none} Replace the <…> placeholders before you send.`
@@ -63,13 +66,13 @@ export function describeDraft(recorded: unknown, path: string, body: string | un
 type Failed = Pick<RequestRecord, 'status' | 'request' | 'answer' | 'query'>
 const MAX_FILLED = 20_000
 const MAX_ITEMS = 1000
-/** Values that these parameters accept. */
+/** The value of these parameters must be a number. */
 const COUNTS = ['page', 'size', 'number', 'count']
 
 /**
- * Returns body and query of a request that gets the same status. Data is not recorded. A made-up value of the same
- * length and type replaces each refused value, and sample data replaces the other values. `replaced`: the dotted
- * names of the values that were not recorded.
+ * Returns body and query of a request that gets the same status. A made-up value of the same length and type replaces
+ * each refused value, and sample data replaces the other values. `replaced`: each value that was not recorded, as
+ * dotted name.
  */
 export function reproduce({ status, request, answer, query = [] }: Failed, example: unknown) {
   const { errors = {} } = (typeof answer === 'object' && answer !== null ? answer : {}) as { errors?: object }
@@ -77,7 +80,7 @@ export function reproduce({ status, request, answer, query = [] }: Failed, examp
   const isWrong = (name: string) =>
     status === 400 &&
     wrong.some((each) => each === name || each.startsWith(`${name}.`) || each.startsWith(`${name}[`))
-  // If no error names a value of the request, any value of the request may be wrong.
+  // If no error names a value of the request, each value may be wrong.
   const sentNames = [
     ...query,
     ...(typeof request === 'object' && request !== null ? Object.keys(request) : []),
@@ -97,7 +100,7 @@ export function reproduce({ status, request, answer, query = [] }: Failed, examp
   return { query: search, body: JSON.stringify(body, undefined, 2), replaced }
 }
 
-/** Takes the refused properties from the recorded body, and the other properties from the sample. */
+/** Takes refused properties from the recorded body, and other properties from the sample. */
 function withWrong(kept: unknown, sample: unknown, isWrong: (name: string) => boolean, isAnyWrong: boolean) {
   if (typeof kept !== 'object' || kept === null || Array.isArray(kept)) return fillIn(kept)
   const samples = (sample ?? {}) as Record<string, unknown>
@@ -108,7 +111,7 @@ function withWrong(kept: unknown, sample: unknown, isWrong: (name: string) => bo
   return Object.fromEntries(entries)
 }
 
-/** Replaces each description of a hidden value by a made-up value of this type and length. */
+/** Replaces each description by a made-up value of its type and length. */
 function fillIn(kept: unknown): unknown {
   if (Array.isArray(kept)) return kept.map(fillIn)
   if (typeof kept === 'object' && kept !== null) {
@@ -127,7 +130,7 @@ function fillIn(kept: unknown): unknown {
   return 'x'.repeat(Math.min(Number(count), MAX_FILLED))
 }
 
-/** The dotted names of values that were not recorded. */
+/** Returns the dotted names of values that were not recorded. */
 function listHidden(kept: unknown, name = ''): string[] {
   if (isHidden(kept)) return [name === '' ? 'the body' : name]
   if (typeof kept !== 'object' || kept === null) return []

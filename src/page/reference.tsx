@@ -1,7 +1,4 @@
-/**
- * The API reference, rendered from the OpenAPI document. The reference shows the operations of each noun, with their
- * input, their answers and a form to try each operation.
- */
+/** The API reference, rendered from the OpenAPI document. */
 import { createContext } from 'preact'
 import { useContext, useEffect, useRef, useState } from 'preact/hooks'
 import { useLive } from './api.js'
@@ -37,7 +34,7 @@ const DocumentContext = createContext<Document | undefined>(undefined)
 export const DocumentProvider = DocumentContext.Provider
 
 type Operation = Described & { method: string; path: string; id: string }
-/** A section that comes from the HTML of the server, and not from the OpenAPI document. */
+/** A section of the HTML that the server has sent. */
 type Guided = { id: string; path?: undefined }
 
 function listOperations(document: Document | undefined): Operation[] {
@@ -60,7 +57,7 @@ function bodyOf({ requestBody }: Described): { type?: string; schema?: Schema; e
   }
 }
 
-/** Returns the path of an operation such as `token create`, and the media type, the schema and an example of its body. */
+/** `name`: for example `token create`. Returns the path, and the media type, schema and example of the body. */
 export function useOperation(name: string | undefined) {
   const document = useContext(DocumentContext)
   const found = listOperations(document).find(({ operationId }) => operationId === name?.replaceAll(' ', '-'))
@@ -118,7 +115,6 @@ function Guide({ id }: { id: string }) {
 
 function OperationDetail({ operation }: { operation: Operation }) {
   const document = useContext(DocumentContext)!
-  // Without a session, the page cannot send requests.
   const isAlone = useLive() === undefined
   const { method, path, summary, description, parameters, security } = operation
   const { type, schema, example } = bodyOf(operation)
@@ -129,7 +125,7 @@ function OperationDetail({ operation }: { operation: Operation }) {
   const named = [...inside('path'), ...inside('query')]
   const header = Object.values(document.components.securitySchemes)[0]!.name
   const permissions = security.map((each) => Object.values(each).flat().join(' and ')).filter(Boolean)
-  // The description is shown without its paragraph about permissions, because badges show the permissions.
+  // Leaves out the paragraph about permissions, because badges show the permissions.
   const paragraphs = description.split('\n\n').filter((text) => !/^Permissions?: /.test(text))
   const head = (
     <>

@@ -1,8 +1,3 @@
-/**
- * The list of requests. The detail shows the reason for the answer, the rule that decided, the bodies, and the request
- * as code.
- */
-
 import { useEffect, useState } from 'preact/hooks'
 import type { Facts } from '../control/page-work.js'
 import { type Seen, useAsked, useCallerOf, useLive, useRoute } from './api.js'
@@ -22,16 +17,13 @@ import { ApplicationLink, CodeTabs, countOf, formatJson, Json, Time } from './te
 import { EntityLink, TimeLine, useIds } from './trail.js'
 
 const TELL_MS = 5000
-/**
- * A UUID in a path. The list shows only the first characters of a UUID, so that the reason of a failure fits into the
- * visible part of the row.
- */
+/** The list shortens UUIDs in paths, so that the row has room for the reason of a failure. */
 const UUID = /([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 const STATUSES: Record<string, RegExp> = { '2xx': /^2/, '4xx': /^4/, '5xx': /^[50]/ }
 
 const isFailed = ({ status }: Seen) => status === 0 || status >= 400
 
-/** Returns a function that finds the outcome of a run in background by its request. Other requests have no outcome. */
+/** Only a request with a run in the background has an outcome. */
 function useRunOf() {
   const { facts } = useLive()
   return ({ trace_id, status }: Seen) => (status === 202 ? facts?.runs[trace_id] : undefined)
@@ -39,7 +31,7 @@ function useRunOf() {
 const queryOf = ({ query = [] }: Seen) =>
   query.length === 0 ? '' : `?${query.map((name) => `${name}=…`).join('&')}`
 
-/** The ids in the bodies of a request, for example of the token that it created. */
+/** For example the id of the created token. */
 function idsOf({ request, answer }: Seen): string[] {
   return [request, answer].flatMap((body) => {
     const { id } = (typeof body === 'object' && body !== null ? body : {}) as { id?: unknown }
@@ -154,9 +146,7 @@ export function Requests() {
   )
 }
 
-/**
- * `count`: all requests since the server started. `kept`: the number of requests that the server still has.
- */
+/** `count`: all requests since the start of the server. `kept`: the number of stored requests. */
 function describeMissing(count: number, kept: number, forks: number): string {
   if (count > kept)
     return `The server keeps the last 1,000 requests. This request is older, or it was deleted.`
@@ -204,14 +194,14 @@ function Filters({ requests }: { requests: readonly Seen[] }) {
 }
 
 /**
- * Announces new requests to screen readers, at most every five seconds. Requests that existed when the page was
- * loaded do not count as new.
+ * Announces new requests to screen readers at most every five seconds. Requests from before the page was loaded are not
+ * new.
  */
 function NewRequests({ count }: { count: number }) {
   const [told, setTold] = useState({ count, text: '' })
   const isNew = told.count !== count
   useEffect(() => {
-    // The count is smaller than before if the server was restarted.
+    // A smaller count than before means that the server was restarted.
     const text = count > told.count ? `${count - told.count} new` : ''
     const tell = () => setTold({ count, text })
     const timer = isNew ? setTimeout(tell, TELL_MS) : undefined
@@ -244,8 +234,8 @@ function NoRequest() {
 }
 
 /**
- * The header that names the proxy or the destination of a call. The key of a proxy is not recorded, so its id replaces the key if
- * only one proxy has this destination. A call by id needs an API key.
+ * The key of a proxy is not recorded. If only one proxy has this destination, the id of this proxy replaces the key. A
+ * call by id needs an API key.
  */
 function useProxyHeader({
   proxy_header: header,
@@ -281,7 +271,7 @@ function Request({ request, id }: { request: Seen; id: string }) {
   }
   const note = describeDraft(request.request, draft.path, body)
   const edit = () => show(<ComposeDialog draft={draft} note={note} />)
-  // Coffer records no key, so a request with a key of no application cannot be sent again.
+  // Coffer records no key. Without a known application, the request cannot be sent again.
   const hasAll = target === draft.path && (application_id !== undefined || key_header === undefined)
   const canRepeat = body === undefined && hasAll && (proxy === undefined || proxy.value !== undefined)
   const isMisplaced =

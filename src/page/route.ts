@@ -1,4 +1,4 @@
-/** The address decides which screen is shown, for example `#/requests/e88b7591?status=4xx`. */
+/** For example `#/requests/e88b7591?status=4xx`. */
 export interface Route {
   screen: string
   id?: string | undefined
@@ -18,7 +18,7 @@ export function linkTo(screen: string, id?: string, filters: Record<string, stri
 
 export const linkToRequest = (traceId: string) => linkTo('requests', traceId.slice(0, 8))
 
-/** By type of entity in the log: the screen that shows the entity. */
+/** The screen for each type of entity in the log. */
 const ENTITY_SCREENS: Record<string, string> = {
   token: 'tokens',
   card: 'tokens',
@@ -33,7 +33,7 @@ const ENTITY_SCREENS: Record<string, string> = {
 }
 export const screenOf = (entityType: string): string | undefined => ENTITY_SCREENS[entityType]
 
-/** By the first word of an operation: the type of the entity that the operation creates. */
+/** The type of entity that an operation creates, by the first word of the operation. */
 const CREATED: Record<string, string> = {
   token: 'token',
   app: 'application',
@@ -48,7 +48,7 @@ const TITLES: Record<string, string> = { '3ds': '3-D Secure', access: 'Who sees 
 
 export const titleOf = (screen: string) => TITLES[screen] ?? screen[0]!.toUpperCase() + screen.slice(1)
 
-/** `isMove`: replaces the current entry of the history, so that moves from row to row add no entries. */
+/** `isMove`: the address replaces the current entry of the history, so that moves between rows add no entries. */
 export function go(href: string, isMove = false): void {
   if (!isMove) location.hash = href
   else {

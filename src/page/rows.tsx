@@ -1,4 +1,3 @@
-/** Lists of rows of equal height. Only the rows in view are drawn. */
 import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useKeys } from './frame.js'
@@ -16,9 +15,9 @@ const STEP = 10
 
 type Box = RefObject<HTMLDivElement | null>
 
-/** Lets the keyboard choose the next or previous row. `reveal` draws a row that is not in view. */
+/** `reveal` draws a row that is not in view. */
 function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at: number) => void): void {
-  /** The link of the row to which a key has moved, until that row is chosen. */
+  /** The link of the row that a key has chosen, until this row is shown as chosen. */
   const moved = useRef<string>(undefined)
   const current = chosen && linkOf(chosen)
   const move = (by: number) => {
@@ -41,17 +40,17 @@ function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at
   })
 }
 
-/** Returns the element that scrolls: the list, or in a narrow window the document. */
+/** In a narrow window, the document scrolls instead of the list. */
 function scrollerOf(list: HTMLElement): Element {
   return list.scrollHeight > list.clientHeight ? list : document.scrollingElement!
 }
 
-/** Returns the rows to draw: the rows in view, and EXTRA rows on each side. Calls `atTop` when the first row is in view. */
+/** Draws the rows in view, and EXTRA rows above and below. Calls `atTop` when the first row is in view. */
 function useView(list: Box, isEmpty: boolean, atTop: () => void) {
   const height = useRef(30)
   const [view, setView] = useState({ first: 0, count: 60 })
   const look = () => {
-    // A late event of the window can reach a list that was removed from the page.
+    // An event of the window can arrive after the list was removed.
     const box = list.current
     if (box === null) return
     height.current = box.querySelector('[aria-rowindex]')?.getBoundingClientRect().height || height.current
@@ -77,7 +76,7 @@ function useView(list: Box, isEmpty: boolean, atTop: () => void) {
   return { ...view, height, reveal }
 }
 
-/** The number of new rows above the view. New rows do not move the rows in view. */
+/** Counts the new rows above the view. Scrolls so that the rows in view do not move. */
 function useFresh<R>(list: Box, rows: readonly R[], height: { current: number }) {
   const [fresh, setFresh] = useState(0)
   const top = useRef<R>(undefined)
@@ -92,7 +91,7 @@ function useFresh<R>(list: Box, rows: readonly R[], height: { current: number })
   return [fresh, () => setFresh(0)] as const
 }
 
-/** Tab reaches only the chosen row, or the first row if none is chosen. */
+/** Tab reaches only the chosen row, or the first row if no row is chosen. */
 function linkProps<R>({ rows, chosen, linkOf }: Listed<R>, row: R) {
   const isChosen = row === chosen
   const isFirst = chosen === undefined && row === rows[0]
@@ -149,8 +148,8 @@ export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
 }
 
 /**
- * Fills the space of rows that are not drawn. The cell of the spacer has no `colspan`: a narrow window hides columns,
- * but with `colspan` a hidden column would still take up width.
+ * Fills the space of rows that are not drawn. With `colspan`, a column that a narrow window hides would still take up
+ * width.
  */
 function Spacer({ height }: { height: number }) {
   if (height <= 0) return null
@@ -164,7 +163,6 @@ function Spacer({ height }: { height: number }) {
 type ItemsProps<R> = Listed<R> & {
   children(row: R): ComponentChildren
   groupOf?: ((row: R) => string) | undefined
-  /** The CSS class of the items. */
   itemClass?: string | undefined
   empty: ComponentChildren
 }
@@ -197,8 +195,8 @@ export function Items<R>({ children, groupOf, itemClass, empty, ...given }: Item
 }
 
 /**
- * Returns the row that the address names. If the address names no row, returns the first wanted row, which stays chosen when
- * other rows appear above it.
+ * Returns the row that the address names. If the address names no row, returns the first wanted row, which stays chosen
+ * when other rows appear above it.
  */
 export function useChosen<R>(
   rows: readonly R[],

@@ -1,4 +1,4 @@
-/** Edits an application: its rules as rows of a form, with a preview that the server computes. */
+/** The form for an application and its rules, with a preview that the server computes. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { SEEN_WORDS } from '../domain/access/cell-text.js'
 import type { ResultOf } from '../operations/all.js'
@@ -14,7 +14,7 @@ import { countOf, formatJson } from './text.js'
 
 type Preview = ResultOf<'access preview'>
 type Permission = ResultOf<'app permissions'>[number]
-/** Messages by the path of the property, such as `rules[0].container`. */
+/** By path of the property, such as `rules[0].container`. */
 type Errors = Record<string, string[]>
 
 const PREVIEW_DELAY_MS = 250
@@ -26,7 +26,7 @@ const TRANSFORMS: Record<string, string> = {
 }
 
 interface EditProps {
-  /** The id and type of the application. If no id is given, the form creates an application. */
+  /** Undefined: the form creates an application. */
   id?: string | undefined
   type: string
   initial: Draft
@@ -39,7 +39,7 @@ export function EditApplication({ id, type: stored, initial }: EditProps) {
   const [type, setType] = useState(stored)
   const [draft, setDraft] = useState<Draft>(initial)
   const [rows, setRows] = useState(() => drafts.toRows(initial.rules, nextKey))
-  /** The text of the JSON view; undefined while the form is shown. */
+  /** Undefined while the form is shown instead of JSON. */
   const [json, setJson] = useState<string>()
   const [isChanged, setChanged] = useState(false)
   const whole = (): Draft => ({
@@ -186,10 +186,7 @@ function RuleForm({ type, who, draft, rows, change, set, nextKey }: RuleFormProp
   )
 }
 
-/**
- * Returns the messages at `path` and below `path`. A name in the result is the rest of the path of its messages after
- * `path`.
- */
+/** Returns the messages at `path` and below. The result omits `path` from the paths of the messages. */
 function errorsAt(errors: Errors, path: string): Errors {
   const entries = Object.entries(errors).filter(
     ([name]) => name === path || name.startsWith(`${path}.`) || name.startsWith(`${path}[`),
@@ -321,7 +318,7 @@ interface PermissionsProps {
   errors: Errors
 }
 
-/** Checkboxes for the permissions. Permissions that the type cannot have, or that are not known, stay and can be removed. */
+/** Also shows permissions that are unknown or that the type cannot have, so that a person can remove them. */
 function Permissions({ label, all, names, choose, errors }: PermissionsProps) {
   const known = all.map(({ type }) => type)
   const others = names.filter((name): name is string => typeof name === 'string' && !known.includes(name))
@@ -365,10 +362,7 @@ function groupByNoun(all: readonly Permission[]): [noun: string, permissions: Pe
   return [...groups]
 }
 
-/**
- * Asks the server what the draft would see, a moment after the last change. If the draft changes during a request,
- * only the answer to the last request is shown.
- */
+/** Asks the server for a preview shortly after the last change. Drops answers to earlier drafts. */
 function usePreview(type: string, draft: Draft, rows: readonly RuleRow[]) {
   const { read } = useLive()
   const [found, setFound] = useState<{ preview?: Preview; errors: Errors; fault?: string }>({ errors: {} })
@@ -422,7 +416,7 @@ function PreviewTable({ who, preview, fault }: PreviewTableProps) {
   )
 }
 
-/** A row for each container with access. One line lists the containers without access. */
+/** Draws a row for each container with access, and one line with the containers without access. */
 function Previewed({ of: { containers, cells, total_containers: total } }: { of: Preview }) {
   const rows = cells.map((cell, at) => ({ cell, mask: containers[at]!.mask }))
   const without = cells.filter(({ sees }) => sees === 'none').map(({ container }) => container)

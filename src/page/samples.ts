@@ -1,6 +1,4 @@
-/** Formats requests as sample code that reads the API key from the environment. */
-
-/** A header that names the proxy or the destination of a proxy call. `value` is absent if the page does not know it. */
+/** This header names the proxy or the destination of a call. `value`: undefined if the page does not have it. */
 export interface ProxyHeader {
   header: string
   value?: string | undefined
@@ -9,18 +7,18 @@ export interface ProxyHeader {
 export interface Call {
   method: string
   path: string
-  /** The header with the API key. Undefined for a request without a key. */
+  /** Undefined for a request without a key. */
   header?: string | undefined
-  /** If the page does not know its value, the code reads the value from the environment. */
+  /** If `proxy.value` is undefined, the code reads the value from the environment. */
   proxy?: ProxyHeader | undefined
   type?: string | undefined
   body?: string | undefined
-  /** For a command: the name of the operation, and its path with `{id}` in place of ids. */
+  /** For the `coffer` command. `template`: the path with `{id}` in place of ids. */
   operation?: string | undefined
   template?: string | undefined
 }
 
-/** Any text as one word of a POSIX shell. */
+/** Quotes any text as one word of a POSIX shell. */
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 const indent = (lines: string[], by: string) => lines.map((line) => `${by}${line}\n`).join('')
 
@@ -33,13 +31,13 @@ function isJson(text: string): boolean {
   }
 }
 
-/** curl expands `[]` and `{}` in addresses, and removes `..`, unless these options forbid it. */
+/** Without these options, curl expands `[]` and `{}` in addresses, and removes `..`. */
 const curlOptions = (path: string) => [
   ...(/[[\]{}]/.test(path) ? ['--globoff'] : []),
   ...(/\/\./.test(path) ? ['--path-as-is'] : []),
 ]
 
-/** The ids in the path, in the order of the template. Returns undefined if the path does not match the template. */
+/** Undefined if the path does not match the template. */
 function idsOf(path: string, template: string): string[] | undefined {
   const [given, known] = [path.split('?')[0]!.split('/'), template.split('/')]
   if (given.length !== known.length) return undefined
@@ -51,7 +49,7 @@ function idsOf(path: string, template: string): string[] | undefined {
   }
 }
 
-/** A header with a text, or with a key that the code reads from the environment variable `variable`. */
+/** `variable`: the environment variable from which the code reads the value. */
 type Header = [name: string, value: { text: string } | { variable: string }]
 
 function headersOf({ header, proxy, type, body }: Call): Header[] {
@@ -62,13 +60,12 @@ function headersOf({ header, proxy, type, body }: Call): Header[] {
   return headers
 }
 
-/** For example the variable COFFER_PROXY_KEY for the header SVC-PROXY-KEY. */
+/** For example COFFER_PROXY_KEY for the header SVC-PROXY-KEY. */
 const proxyValue = ({ header, value }: ProxyHeader): Header[1] =>
   value === undefined
     ? { variable: header.replace(/^[^-]+/, 'COFFER').replaceAll('-', '_') }
     : { text: value }
 
-/** Says which keys the code reads from the environment. */
 export function describeKeys(call: Call): string {
   const variables = headersOf(call).flatMap(([, value]) => ('variable' in value ? [value.variable] : []))
   if (variables.length === 0) return 'The request has no key'
@@ -81,7 +78,7 @@ export const LANGUAGES: Record<string, (call: Call & { origin: string }) => stri
   curl: ({ origin, ...call }) => {
     const { method, path, body } = call
     return [
-      // Without a limit for the method, a method that a client has made up could contain anything.
+      // Quotes the method, because a client can send any text as method.
       `curl ${method === 'GET' ? '' : `-X ${quote(method).replace(/^'([A-Z]+)'$/, '$1')} `}${quote(origin + path)}`,
       ...curlOptions(path),
       ...headersOf(call).map(([name, value]) =>

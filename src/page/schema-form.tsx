@@ -1,7 +1,6 @@
 /**
- * Fields for the input of an operation, derived from its schema in the OpenAPI document. The schema says which
- * properties there are, their types, and what they mean. A screen adds only what a schema cannot say: the choices
- * that the vault has, and which stored values this page does not have.
+ * Fields for the input of an operation, derived from its schema in the OpenAPI document. A screen adds only hints that
+ * the schema cannot contain.
  */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
@@ -10,31 +9,25 @@ import { Check, type Choices, Choose, Field, TextArea, useNotes, wordsOf } from 
 import { useOperation } from './reference.js'
 import { describeName, type FormKind, formKindOf, readField, type Schema, textOf } from './schema-text.js'
 
-/** Hints that a screen adds to the schema of a property. */
 export interface Hint {
   label?: string
   help?: ComponentChildren
   choices?: Choices
-  /**
-   * The value is stored, but this page does not have it. The form keeps the stored value until a person asks to
-   * replace this value.
-   */
+  /** This page does not have the stored value. The value stays unless a person asks to replace it. */
   isKept?: boolean
-  /** Whether the value of the field is always a text, even if the text looks like JSON. */
+  /** The value is a text, even if it looks like JSON. */
   isText?: boolean
-  /** The number of lines of the field. */
   rows?: number
   placeholder?: string
-  /** If this key changes, the field is drawn again, with its initial value. */
+  /** If this key changes, the field is drawn again with its initial value. */
   key?: string
   change?(value: string): void
 }
 
 interface SchemaFields {
   operation: OperationName
-  /** The properties, in the order of their fields. Default: all. */
+  /** Default: all properties. */
   names?: readonly string[]
-  /** The current values. */
   of?: object
   hints?: Readonly<Record<string, Hint>>
 }
@@ -64,8 +57,8 @@ function listFields(
 }
 
 /**
- * Returns the fields, and a function that reads the input of the operation from the form that contains them. `isPatch`: the
- * input has only the properties that the person changed, and null for each property that the person emptied.
+ * `draw` draws the fields, and `read` reads the input of the operation from the form. `isPatch`: the input has only the
+ * changed properties, with null for emptied properties.
  */
 export function useSchemaFields(given: SchemaFields & { isPatch?: boolean }) {
   const { schema } = useOperation(given.operation) ?? {}
@@ -93,7 +86,7 @@ export function useSchemaFields(given: SchemaFields & { isPatch?: boolean }) {
   return { read, draw }
 }
 
-/** Returns the description without the list of choices, because the field shows the choices. */
+/** Leaves out the list of choices, because the field shows the choices. */
 const explain = ({ enum: choices, description }: Schema) =>
   choices === undefined ? description : description?.replace(/^[^.]*\bone of [^.]*\.\s*/i, '')
 
@@ -116,7 +109,6 @@ function PropertyControl(field: PropertyField) {
 
 type ControlProps = PropertyField & { label: string; help: ComponentChildren }
 
-/** A setting that nobody has set is off. */
 const YES_NO = { '': 'not set (no)', true: 'yes', false: 'no' }
 
 function Control({ name, schema, kind, value, hint, isRequired, label, help }: ControlProps) {
@@ -158,7 +150,6 @@ function Flag({ name, label, help, isOn }: PartProps & { isOn: boolean }) {
   )
 }
 
-/** An object whose members are choices. */
 function Group({ name, schema, value, label, help }: PartProps & { schema: Schema; value: unknown }) {
   const { control, notes } = useNotes(name, help)
   const { 'aria-describedby': describedBy } = control
@@ -182,13 +173,13 @@ function Group({ name, schema, value, label, help }: PartProps & { schema: Schem
   )
 }
 
-/** Choices of which a person may take several. The current values stay choices, even if they are no longer offered. */
+/** The current values stay choices, even if the schema no longer contains them. */
 function Many({ name, label, help, value, of }: PartProps & { value: unknown; of: Choices }) {
   const { control, notes } = useNotes(name, help)
   const { 'aria-describedby': describedBy, ...invalid } = control
   const current = (value ?? []) as string[]
   const words = { ...Object.fromEntries(current.map((each) => [each, each])), ...wordsOf(of) }
-  // The order does not change, because boxes that move at a click are hard to follow.
+  // Sorts by the initial values, because boxes that move at a click are hard to follow.
   const first = ([name]: [string, string]) => (current.includes(name) ? 0 : 1)
   const [count, setCount] = useState(current.length)
   const countChosen = (event: { currentTarget: HTMLElement }) =>

@@ -1,6 +1,5 @@
-/** Translates between the values of an operation's input and the texts in the fields of a form. */
+/** Translates between values of an operation's input and texts in form fields. */
 
-/** The part of JSON Schema that the OpenAPI document uses. */
 export interface Schema {
   type?: string | string[]
   enum?: unknown[]
@@ -13,13 +12,12 @@ export interface Schema {
   required?: string[]
 }
 
-/** The messages about the faults of a form, by the path of the property, such as `settings.name` or `events[0]`. */
+/** Messages by path of the property, such as `settings.name` or `events[0]`. */
 export type Faults = Record<string, string[]>
 
-/** The name of the field that a path belongs to. */
 export const fieldOf = (path: string) => path.split(/[.[]/)[0]!
 
-/** Reports what is wrong in fields of a form, as the server does. */
+/** Throws the same kind of error as an answer of the server. */
 export const refuse = (errors: Faults): never => {
   throw Object.assign(new Error(Object.values(errors).flat().join(', ')), { errors })
 }
@@ -40,7 +38,7 @@ export type FormKind =
 const typeOf = ({ type }: Schema) => [type].flat().find((each) => each !== 'null')
 const mayBeNull = ({ type }: Schema) => type === undefined || [type].flat().includes('null')
 
-/** `hasChoices`: the screen knows the values that a person can choose from. */
+/** `hasChoices`: the screen has a list of values to choose from. */
 export function formKindOf(name: string, schema: Schema, hasChoices = false): FormKind {
   const type = typeOf(schema)
   const members = Object.entries(schema.properties ?? {})
@@ -65,7 +63,6 @@ export function describeName(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/** The text of a field that has the value. */
 export function textOf(kind: FormKind, value: unknown): string {
   if (value === undefined || value === null) return ''
   if (kind === 'lines') return (value as unknown[]).join('\n')
@@ -82,15 +79,15 @@ interface FieldToRead {
   name: string
   kind: FormKind
   schema: Schema
-  /** The value with which the form began. */
+  /** The initial value of the field. */
   value: unknown
   isText: boolean
   isPatch: boolean
 }
 
 /**
- * Returns the value of a field. Returns undefined if the field is empty, is unchanged in a patch, or is not in the form
- * because the stored value stays.
+ * Undefined if the field is empty, if the field is unchanged in a patch, or if the form lacks the field because the
+ * stored value stays.
  */
 export function readField(data: FormData, field: FieldToRead): { value: unknown } | undefined {
   const { name, kind, schema, value, isPatch } = field
@@ -130,7 +127,7 @@ function parse(text: string, { name, kind, value, isText, isPatch }: FieldToRead
   return kind === 'json' && !isText ? parseJson(name, text) : text
 }
 
-/** In a patch, null removes each name of `before` that has no line, and each name without `=`. */
+/** `before`: the stored pairs. Null removes each name of `before` that has no line. */
 function parsePairs(name: string, lines: string[], before: object = {}): Record<string, string | null> {
   const removed = Object.keys(before).map((each) => [each, null] as const)
   const given = lines.map((line) => {
@@ -140,7 +137,7 @@ function parsePairs(name: string, lines: string[], before: object = {}): Record<
   return Object.fromEntries([...removed, ...given])
 }
 
-/** Input that does not begin as JSON, or that begins as an expression, is taken as a text. */
+/** A text that does not begin like JSON, or that begins like an expression, is valid too. */
 function parseJson(name: string, text: string): unknown {
   try {
     return JSON.parse(text)

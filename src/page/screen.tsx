@@ -7,7 +7,7 @@ import { go, linkTo, type Route, setFilter, titleOf } from './route.js'
 import { Items, useChosen } from './rows.js'
 
 interface Bar {
-  /** The placeholder of the search field, which names the searched fields. */
+  /** Names the searched fields, as placeholder of the search field. */
   find?: string
   filters?: ComponentChildren
   actions?: ComponentChildren
@@ -58,13 +58,13 @@ export function Screen({
 
 const PAGE_SIZE = 100
 
-/** The input of a list operation: the page that the address names. */
+/** Returns the page that the address names, as input of a list operation. */
 export function usePaging(size = PAGE_SIZE) {
   const { filters } = useRoute()
   return { size, page: Number(filters.page ?? 1) }
 }
 
-/** The row that the address names, which may be on another page of the list than the shown page. */
+/** Reads the row that the address names, because it may be on another page of the list. */
 export function useNamed<R>(operation: 'app list' | 'proxy list' | 'reactor list'): R | undefined {
   const { id = '-' } = useRoute()
   const { result } = useAsked(operation, { id: [id], size: 1 })
@@ -90,7 +90,7 @@ export function Pages({ of }: { of: number }) {
 interface FilterProps {
   name: string
   label?: string
-  /** The text of the choice without a filter. */
+  /** The text of the choice that turns the filter off. */
   any: string
   of: Choices
 }
@@ -114,7 +114,6 @@ export const fits = ({ filters: { find = '' } }: Route, text: string) =>
 interface DetailProps {
   title: string
   method?: string
-  /** Shown beside the title. */
   head?: ComponentChildren
   kind?: string
   children: ComponentChildren
@@ -123,8 +122,7 @@ interface DetailProps {
 export function Detail({ title, method, head, kind = 'stack', children }: DetailProps) {
   const { screen, id, filters } = useRoute()
   const { act, error } = useAction()
-  // The page sets a title with the id of the item in a layout effect. An ordinary effect runs after layout
-  // effects, so the title of the detail replaces that title.
+  // `Page` sets a title with the id in a layout effect. An ordinary effect runs later, so this title replaces it.
   useEffect(() => {
     if (id !== undefined) document.title = [title, titleOf(screen), 'Coffer'].join(' · ')
   }, [title, id, screen])
@@ -146,7 +144,6 @@ export function Detail({ title, method, head, kind = 'stack', children }: Detail
   )
 }
 
-/** The detail for an address whose item does not exist. */
 export function Missing({ thing, id, why }: { thing: string; id: string; why?: string }) {
   const { session, news } = useLive()
   const others = [session.tenants.length > 1 && 'tenant', (news?.forks ?? []).length > 0 && 'fork']
@@ -171,20 +168,20 @@ export const Item = ({ name, tag, about }: ItemProps) => (
 )
 
 interface ItemsOf<R> extends Bar {
-  /** The noun for a row. The message that no row matches the search contains this noun. */
+  /** The noun for a row. */
   thing: string
   asked: Asked<{
     data: readonly R[]
     pagination?: { total_items?: number; total_pages?: number; next?: string }
   }>
-  /** The row that the address names, if it is not on the shown page. */
+  /** The row that the address names, if another page of the list contains it. */
   named?: R | undefined
   textOf(row: R): string
   item(row: R): ComponentChildren
   detail: FunctionComponent<{ of: R }>
   groupOf?(row: R): string
   itemClass?: string
-  /** Title, text and command, shown while the list is empty. */
+  /** Title, text and command for an empty list. */
   empty?: [string, string, string]
 }
 

@@ -1,7 +1,4 @@
-/**
- * A form that sends a request with the grants of an application. The server performs the request, and removes data from the
- * answer.
- */
+/** A form that sends a request with the grants of an application. The server removes data from the answer. */
 import { useEffect, useState } from 'preact/hooks'
 import type { RequestRecord } from '../framework/ports/control.js'
 import { useLive } from './api.js'
@@ -11,7 +8,7 @@ import { linkToRequest } from './route.js'
 import type { Call, ProxyHeader } from './samples.js'
 import { Json } from './text.js'
 
-/** Each `{name}` in `path`, and each parameter in `query`, becomes a field. */
+/** Each `{name}` in `path` and each parameter in `query` becomes a field. */
 type Draft = Omit<Call, 'header'> & { query?: string[]; application?: string | undefined }
 
 export const NOBODY = 'no key'
@@ -23,7 +20,7 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 interface ComposerProps {
   draft: Draft
   verb?: string
-  /** Whether method and path can be edited too. */
+  /** The person can also edit method and path. */
   isOpen?: boolean
   change?(call: Omit<Call, 'header'>): void
 }
@@ -87,7 +84,7 @@ export function Composer({ draft, verb = 'Send', isOpen = false, change }: Compo
   )
 }
 
-/** The field is empty if the page does not know the value, and then the browser does not send the form. */
+/** Without a known value the field is empty, and the browser does not send the form. */
 function ProxyField({ of: { header, value } }: { of: ProxyHeader }) {
   const isKey = header.endsWith('-KEY')
   return (
@@ -116,7 +113,7 @@ function Answer({ record: { status, ms, trace_id, answer } }: { record: RequestR
   )
 }
 
-/** `note`: what the draft has in place of data that was not recorded. */
+/** `note`: explains the sample data in the draft. */
 export const ComposeDialog = ({ draft, note }: { draft: Draft; note: string | undefined }) => (
   <Dialog title="Edit and send">
     {note && <p>{note}</p>}

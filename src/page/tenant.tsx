@@ -1,4 +1,3 @@
-/** The settings of the tenant, and facts about the server. */
 import { useState } from 'preact/hooks'
 import { useAsked, useLive } from './api.js'
 import { Form, Submit } from './forms.js'
@@ -55,10 +54,7 @@ export function Tenant() {
   )
 }
 
-/**
- * The fields come from the schema of the operation, so a new attribute of the schema gets a field without a change of
- * this screen.
- */
+/** A new attribute in the schema of the operation gets a field without a change here. */
 function Settings({ of }: { of: object }) {
   const { ask } = useLive()
   const { read, draw } = useSchemaFields({ operation: 'tenant update', of, hints: HINTS })

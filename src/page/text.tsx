@@ -8,7 +8,7 @@ import { type Call, describeKeys, LANGUAGES } from './samples.js'
 
 export const Terminal = ({ text }: { text: string }) => <Code label="Terminal" text={text} isCopied />
 
-/** A refusal of an address. The option that permits the address is shown as code to copy. */
+/** Shows why an address is refused. A person can copy the option that permits the address. */
 export function Refusal({ text }: { text: string }) {
   const { reason, option } = divideRefusal(text)
   return (
@@ -25,7 +25,7 @@ export function Refusal({ text }: { text: string }) {
 }
 
 type Labelled = { label: string; isCopied?: boolean }
-/** `line`: the line to mark, from 1. `tool`: a control above the code. */
+/** `line`: the marked line, from 1. `tool`: a control above the code. */
 type CodeProps = Labelled & {
   text: string
   line?: number | undefined
@@ -82,7 +82,7 @@ export function Json({ value, ...rest }: Labelled & { value: unknown }) {
   return <Code text={text} children={parts} {...rest} />
 }
 
-/** Shows a call as code, in the language that the person chose last. */
+/** The person's last choice of language is stored. */
 export function CodeTabs({ call }: { call: Call }) {
   const [kept, keep] = useKept('language', 'curl')
   const written = Object.entries(LANGUAGES).flatMap(([name, write]) => {
@@ -111,7 +111,7 @@ export const RequestLink = ({ of, text = of.slice(0, 8) }: { of: string; text?: 
   </a>
 )
 
-/** For example `1 request`, `2 requests`. `thing` must have a regular plural. */
+/** For example `2 requests`. `thing` must have a regular plural. */
 export const countOf = (count: number, thing: string) => `${count} ${thing}${count === 1 ? '' : 's'}`
 
 const UNITS = [
@@ -120,13 +120,13 @@ const UNITS = [
   ['min', 60_000],
 ] as const
 
-/** Formats a duration as `2 min`. A negative duration is formatted without its sign. */
+/** For example `2 min`. The sign is left out. */
 export function formatSpan(ms: number): string {
   const [unit, length] = UNITS.find(([, each]) => Math.abs(ms) >= each) ?? ['s', 1000]
   return `${Math.floor(Math.abs(ms) / length)} ${unit}`
 }
 
-/** For example `2026-11-23 06:41:07`. A length of 23 includes milliseconds. */
+/** For example `2026-11-23 06:41:07`. With length 23, includes milliseconds. */
 export const formatTime = (date: string, length = 19) => date.slice(0, length).replace('T', ' ')
 
 /** Shows a date, and the time since then by the vault's clock. `by`: the id of the actor. */

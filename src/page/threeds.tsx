@@ -1,4 +1,3 @@
-/** The sessions of 3-D Secure: the steps of each, who did them, and the decision of a challenge that waits. */
 import type { SessionDetail, SessionStep, SessionSummary } from '../control/page-threeds.js'
 import { useLive, useNameOf, useRead, useRoute } from './api.js'
 import { Button, Choose, Copy, Failure, Form, Submit } from './forms.js'
@@ -38,7 +37,10 @@ const NONE = {
 
 const TICK_MS = 10_000
 
-/** Changes every ten seconds of the vault's clock, because the clock ends challenges without any change of stored data. */
+/**
+ * The vault's clock ends challenges without a change of stored data, so the page reads again every ten seconds of this
+ * clock.
+ */
 const useTick = () => Math.floor((useLive().news?.now ?? 0) / TICK_MS)
 
 const StateBadge = ({ state, kind = '' }: { state: State; kind?: string }) => (
@@ -137,7 +139,7 @@ const OUTCOMES: Record<string, string> = {
   'timed-out': 'timed out',
 }
 
-/** A person decides in place of the cardholder and the bank. */
+/** The person decides in place of the cardholder and the bank. */
 function Decide({ session, leftMs }: { session: SessionDetail; leftMs: number }) {
   const { ask } = useLive()
   const { kind, isOpened, attempts } = session.authentication!.challenge!
@@ -167,7 +169,6 @@ function Decide({ session, leftMs }: { session: SessionDetail; leftMs: number })
   )
 }
 
-/** Says what has to happen next. */
 function Next({ session: { id, state, scenario, lacksDevice, isRedirect, authentication } }: Detailed) {
   if (state === 'created' && scenario.failsAt === 'authenticate')
     return (
@@ -201,7 +202,6 @@ function Next({ session: { id, state, scenario, lacksDevice, isRedirect, authent
 
 type Detailed = { session: SessionDetail }
 
-/** Describes each step, by its name. */
 const NAMES: Record<SessionStep['name'], string> = {
   created: 'Created',
   described: 'The app described itself',
@@ -244,7 +244,7 @@ const ENDED_BY: Record<string, string> = {
   setting: 'the setting threeds.challenges',
 }
 
-/** Requests of pages have no API key, so a step that a page has done has no actor in the log. */
+/** Requests of pages have no API key, so their steps have no actor in the log. */
 function describePage({ name }: SessionStep, { authentication }: SessionDetail): string {
   if (name === 'ended') return ENDED_BY[authentication?.challenge?.endedBy ?? ''] ?? 'the bank'
   if (name === 'authenticated') return 'the redirect page'

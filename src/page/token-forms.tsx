@@ -1,4 +1,4 @@
-/** Creates and changes tokens. The page sends data, and never shows stored data without its mask. */
+/** The page sends data, but never shows stored data without its mask. */
 import { useState } from 'preact/hooks'
 import type { ResultOf } from '../operations/all.js'
 import { useLive } from './api.js'
@@ -11,12 +11,12 @@ import { formatJson } from './text.js'
 
 type Token = ResultOf<'token list'>['data'][number]
 
-/** Types whose data is text, even if the text looks like a number. */
+/** For these types, data is text even if it looks like a number. */
 const isTextType = (type: string) => typeof SAMPLES[type] === 'string' && type !== 'token'
 
 const USUAL = 'default of its type'
 const MASK = {
-  help: 'Shown instead of the data, also on this page: any JSON, whose strings are expressions over the data.',
+  help: 'The mask is shown instead of the data, also on this page. It can be any JSON. Its strings are expressions over the data.',
   rows: 3,
 }
 const LINES: Record<string, Hint> = {
@@ -76,7 +76,7 @@ export function EditToken({ of: token }: { of: Token }) {
     ...{ of, hints, isPatch: true },
   })
   const save = async (_: unknown, data: FormData) => {
-    // If tokens are deduplicated and another token has the data already, the answer is this other token.
+    // If tokens are deduplicated, the server can answer with another token that has the same data.
     const found = await ask('token update', { ...read(data), id })
     if (found.id !== id) refuse({ data: [`is the data of the token ${found.id}, so nothing was changed`] })
   }

@@ -44,7 +44,7 @@ function useTokens({ filters }: Route) {
   })
 }
 
-/** The result of a search for a text is not divided into pages. */
+/** The result of a text search has no pages. */
 type Found = {
   data: readonly Token[]
   pagination?: { total_pages: number }
@@ -59,7 +59,7 @@ export function Tokens() {
   const { result, error } = useTokens(route)
   const { id, filters } = route
   const listed = useChosen(result?.data ?? [], (token) => token.id, id)
-  // Also asks for the token that the address names, because it may be on another page of the list.
+  // Reads the token that the address names, because it may be on another page of the list.
   const named = useAsked('token list', { id: [id ?? '-'], size: 1 }).result?.data[0]
   const chosen = listed ?? (id === named?.id ? named : undefined)
   const now = news?.now ?? 0
@@ -108,7 +108,6 @@ export function Tokens() {
   )
 }
 
-/** Says that the search compared only the newest tokens. */
 function Searched({ of: { searched = 0, total = 0 } }: { of: Found }) {
   if (searched >= total) return null
   return (
@@ -125,7 +124,7 @@ function Expiry({ at, now }: { at: string | undefined; now: number }) {
   return ms < SOON_MS ? <Badge kind="warn">{text}</Badge> : <span title={at}>{text}</span>
 }
 
-/** Formats masked data in one line: `visa •••• 4242 · 12/40`. */
+/** For example `visa •••• 4242 · 12/40`. */
 function describeShown({ card, bank, data }: Token): string | undefined {
   if (card !== undefined) {
     const { brand = 'card', last4, expiration_month: month, expiration_year: year } = card

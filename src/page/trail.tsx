@@ -1,4 +1,3 @@
-/** The time line of a request or token: requests, log records, runs, deliveries and mails, in order, with a link to each. */
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
 import type { TrailItem } from '../control/page-trail.js'
@@ -10,7 +9,7 @@ import { Outcome } from './reactors.js'
 import { linkTo, screenOf } from './route.js'
 import { countOf, formatTime } from './text.js'
 
-/** Short ids for the address: the beginning of the trace id. If a client repeats a trace id, a number is added. */
+/** The beginning of each trace id, for the address. If a client repeats a trace id, a number is added. */
 export function useIds(requests: readonly Seen[]): Map<Seen, string> {
   return useMemo(() => {
     const taken = new Set<string>()
@@ -112,7 +111,7 @@ function Described({ of: item }: { of: TrailItem }) {
 
 type TimeLineProps = {
   of: { trace: string } | { entity: string }
-  /** The id of the item that the detail shows. */
+  /** The id of the item in the detail. */
   current?: string | undefined
 }
 
@@ -120,7 +119,8 @@ export function TimeLine({ of, current }: TimeLineProps) {
   const { requests = [], news } = useLive()
   const ids = useIds(requests)
   const name = JSON.stringify(of)
-  // A read of a token adds a log record, and changes nothing else.
+  // Reading a token does not change the version in the news, but adds a log record. Therefore the time line is read
+  // again after each request.
   const { result, error } = useRead(`trail ${name}`, (server) => server.readTrail(of), news?.count)
   if (result === undefined) return error ? <Failure text={error} /> : <p class="dim">Loading …</p>
   const items = result.items.map((item): Entry => {
@@ -138,7 +138,7 @@ export function TimeLine({ of, current }: TimeLineProps) {
         <Status status={status} />
       </>
     )
-    // The record of a request has the time of the answer, so the time of the request is computed from the duration.
+    // The record of a request has the time of the answer. Subtracts the duration to get the time of the request.
     const start = new Date(Date.parse(at) - Math.ceil(ms)).toISOString()
     return { id: ids.get(request) ?? '', at: start, kind: 'Request', text }
   })
@@ -160,7 +160,7 @@ export function TimeLine({ of, current }: TimeLineProps) {
       </ol>
       {asked.length === 0 && (
         <p class="dim small">
-          Not made by a recorded request. The list of requests has the last 1,000 since the server started.
+          No recorded request caused this. The server records the last 1,000 requests since its start.
         </p>
       )}
     </>

@@ -1,4 +1,3 @@
-/** Creates, changes and deletes webhooks. */
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useLive } from './api.js'
 import { Button, Confirm, EditDialog, useDialog } from './forms.js'

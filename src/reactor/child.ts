@@ -6,10 +6,7 @@ import { encodeFrame, FrameReader } from '../ipc/frames.js'
 import { type Confinement, describeLaunch, type Launch, TIME_ZONE } from './confinement.js'
 import { type GuestMessage, type HostMessage, type MessageLimits, readGuestMessage } from './messages.js'
 
-/**
- * A process that aborts ends by one of these signals. A child that is the first process of a PID namespace cannot end
- * by SIGABRT.
- */
+/** Signals of a process that aborts. A child that is the first process of a PID namespace cannot end by SIGABRT. */
 const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']
 
 /** Under load, a process with this niceness gets about a tenth of the processor time of a normal process. */
@@ -20,19 +17,19 @@ export type ExitReason = 'garbled' | 'out of memory' | 'ended'
 
 export interface GuestListener {
   message(message: GuestMessage): void
-  /** This function is called once, and no message follows the call. */
+  /** Called once, after the last message. */
   end(ending: ExitReason): void
 }
 
 export type Guest = Pick<GuestProcess, keyof GuestProcess>
 
-/** The process of a guest. The process starts in an empty directory, which is removed when the guest is ready. */
+/** The process of a guest starts in an empty directory, which is removed when the guest is ready. */
 export class GuestProcess {
-  /** The process that runs the code, not a wrapper that waits for it. Undefined until the guest is ready. */
+  /** The process that runs the code, and not a wrapper of that process. Undefined until the guest is ready. */
   pid: number | undefined
   messageLimits: MessageLimits = { maxBytes: 64 * 1024, maxBodyBytes: 0 }
   listener: GuestListener | undefined
-  /** Resolves to true when the guest is confined and accepts work, or to false if the guest failed or ended before. */
+  /** Resolves to true when the guest is confined and accepts work, or to false if the guest fails or ends before. */
   readonly ready: Promise<boolean>
   readonly ended: Promise<void>
   readonly #child: ChildProcess
@@ -67,15 +64,14 @@ export class GuestProcess {
         end(code === 134 || ABORTS.includes(signal) ? 'out of memory' : 'ended'),
       )
     })
-    // The error is ignored here: if writing fails because the child died, the event `close` reports the end of the child.
+    // If writing fails because the child has ended, the event `close` reports the end.
     child.stdin.on('error', () => undefined)
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk))
-    // If the directory cannot be removed, for example because the disk became read-only, an empty directory remains,
-    // which is harmless.
+    // If removing fails, for example on a disk that became read-only, the remaining empty directory is harmless.
     this.ready.then(() => rmSync(directory, { recursive: true, force: true })).catch(() => undefined)
   }
 
-  /** The process that the host started: the guest itself, or a wrapper that ends with the guest. */
+  /** The guest itself, or a wrapper that ends with the guest. */
   get wrapperPid(): number | undefined {
     return this.#child.pid
   }
@@ -86,7 +82,7 @@ export class GuestProcess {
       try {
         this.#child.stdin!.write(encodeFrame(message, body), () => resolve())
       } catch {
-        // If `JSON.stringify` fails, the message is longer than a string can be.
+        // `JSON.stringify` fails if the text is longer than a string can be.
         this.kill()
         resolve()
       }
@@ -97,8 +93,7 @@ export class GuestProcess {
     try {
       if (this.pid !== undefined) setPriority(this.pid, LOW_PRIORITY)
     } catch {
-      // An error is ignored here: either the process has ended, or a container forbids changing the priority of another
-      // user's process.
+      // The process has ended, or a container forbids changing the priority of another user's process.
     }
   }
 
@@ -133,10 +128,7 @@ export class GuestProcess {
   }
 }
 
-/**
- * Returns the pid of the only child of the process `pid`, as the host sees it. Returns undefined if the child has
- * ended.
- */
+/** Returns the pid, as the host sees it, of the only child of the process `pid`. Undefined if the child has ended. */
 function findChild(pid: number): number | undefined {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()) || undefined

@@ -1,6 +1,4 @@
-/**
- * Confinement of guests by the operating system: probes for the strongest wrapper command that works on this machine.
- */
+/** Confinement of guests by the operating system. Finds the strongest wrapper command that works on this machine. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -8,21 +6,18 @@ import { CofferError } from '../errors.js'
 import type { Sandbox } from '../framework/ports/reactors.js'
 import type { GuestSize } from './settings.js'
 
-/** If the probe takes longer than this time, no confinement is used. */
+/** If the probe takes longer, no confinement is used. */
 const PROBE_MS = 5_000
 
 const NOBODY = '--reuid 65534 --regid 65534 --clear-groups'
 const GUARD = 'setpriv --pdeathsig KILL --no-new-privs'
-/**
- * Options for namespaces that an unprivileged user can create. In a namespace that an unprivileged user created, a user
- * without a mapping is `nobody`.
- */
+/** Namespaces that an unprivileged user can create. A user without a mapping is `nobody` in these namespaces. */
 const ALONE = '--net --ipc --pid --fork --kill-child'
 const BARE = '--inh-caps=-all --bounding-set=-all'
 
 /**
- * Wrapper commands for root, the strongest first. These wrappers run the guest as the user `nobody`, who must be able
- * to read the file of the guest.
+ * Wrapper commands for root, the strongest first. The guest runs as the user `nobody`, who must be able to read the
+ * file of the guest.
  */
 const OF_ROOT = [
   `${GUARD} ${NOBODY} ${BARE} unshare --user --mount-proc ${ALONE}`,
@@ -37,17 +32,16 @@ const OF_ANYBODY = [
 ]
 const LAST = [`${GUARD} ${NOBODY} ${BARE}`, `${GUARD} ${BARE}`, GUARD, 'unshare --user --net --ipc', '']
 
-/** The process whose core dumps are limited. `path`: the `PATH` in which `prlimit` is searched. */
+/** `path`: the `PATH` in which `prlimit` is searched. */
 export interface CoreOwner {
   pid: number
   path: string | undefined
 }
 
 /**
- * A shell script. The script limits the core dumps of the process $3, and prints `limited` if this succeeded. Without
- * `prlimit`, the inherited limit applies. The limit of core dumps does not affect a handler that takes the dump.
- * Therefore the script also sets the core dump filter, which keeps memory out of the dumps that a handler takes. Then
- * the script prints the first wrapper under which Node and the guest file are accessible, and the paths of the tools.
+ * This shell script limits the core dumps of the process $3, and prints `limited` on success. A handler that takes
+ * dumps is not bound by this limit, so the script also sets a filter that keeps memory out of the dumps. Then the
+ * script prints the first wrapper under which Node and the guest file are accessible, and the paths of the tools.
  */
 const PROBE = [
   'node=$1 guest=$2 pid=$3 path=$4; shift 4',
@@ -69,15 +63,15 @@ export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolea
   // The user `nobody` cannot read the owner's bundles.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
-  // The host measures the memory of the guest. If the kernel does not list children, the host cannot find a guest that is
-  // a child of its wrapper.
+  // To measure the memory of a guest, the host must find its process. Without the list of children in `/proc`, the host
+  // cannot find a guest that is a child of its wrapper.
   const listsChildren = existsSync('/proc/thread-self/children')
   return all.filter(
     (words) => (forRoot || !words.includes(NOBODY)) && (listsChildren || !words.includes('--fork')),
   )
 }
 
-/** Finds the strongest confinement on this machine. The function starts several processes, so call it once. */
+/** Finds the strongest confinement on this machine. Call once, because the search starts several processes. */
 export function confineThisNode(modulesDirectory?: string, core?: CoreOwner): Promise<Found> {
   const node = describeThisNode()
   return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined), core)
@@ -97,7 +91,7 @@ export async function findConfinement(
   const host = [`${core?.pid ?? ''}`, core?.path ?? '']
   const words = ['-c', PROBE, 'sh', path, guestFile, ...host, ...(isLinux ? wrappers : [])]
   const options = { env: { TZ: TIME_ZONE }, timeout: PROBE_MS, killSignal: 'SIGKILL' } as const
-  // The script also fails if only the last tool is missing, so its exit code is ignored.
+  // The exit code is ignored, because the script also fails if only the last tool is missing.
   const lines = await new Promise<string[]>((resolve) => {
     const probe = execFile('/bin/sh', words, options, (_, stdout) => resolve(stdout.split('\n')))
     probe.stdin?.end()
@@ -108,8 +102,8 @@ export async function findConfinement(
   const wrapper = held.split(' ').filter((word) => word !== '')
   const [prlimit, setpriv = ''] = [find(/\/prlimit$/), find(/\/setpriv$/)]
   if (prlimit === undefined || !isLinux) return { wrapper, isCoreLimited }
-  // Containers can deny root the right to set limits of another user's process. Therefore `prlimit` runs as the user of
-  // the guest.
+  // Containers can forbid root to set limits of another user's process. Therefore `prlimit` runs as the user of the
+  // guest.
   const user = held.includes(NOBODY) ? [setpriv, ...NOBODY.split(' ')] : []
   return { wrapper, isCoreLimited, descriptorLimiter: [...user, prlimit, '--nofile=0', '--pid'] }
 }
@@ -138,15 +132,9 @@ export interface NodeProgram {
 }
 
 export interface Confinement {
-  /**
-   * The words that begin the command line of the guest. With `--fork`, the guest is a child of the process that the
-   * host starts.
-   */
+  /** The first words of the command line. With `--fork`, the guest is a child of the process that the host starts. */
   wrapper: readonly string[]
-  /**
-   * A command with an absolute path, to which the caller appends the id of a process. The command prevents that process
-   * from opening file descriptors.
-   */
+  /** Prevents a process from opening file descriptors. The caller appends the process id to this command. */
   descriptorLimiter?: readonly string[]
 }
 
@@ -164,7 +152,7 @@ export function describeThisNode(): NodeProgram {
 }
 
 /**
- * Searches for the file of the guest beside the bundled command line, and two levels above this compiled module.
+ * Searches beside the bundled command line, and two levels above this compiled module.
  * @throws CofferError `internal`
  */
 export function findGuestFile(): string {
@@ -176,13 +164,13 @@ export function findGuestFile(): string {
   return found
 }
 
-/** The only variable in a guest's environment. Without this variable, the code would see the time zone of this machine. */
+/** The only variable in a guest's environment. Without it, the code would see the time zone of this machine. */
 export const TIME_ZONE = 'UTC'
 
 /**
- * This script disables core dumps, closes descriptors that the host inherited, and limits the processor time in case
- * the host is killed. `env -i` removes variables that tools add to the environment of child processes, such as options
- * for Node. `exec` keeps the process id.
+ * Disables core dumps, closes inherited descriptors, and limits the processor time in case the host is killed. `env -i`
+ * removes variables that tools add to the environment of child processes, such as options for Node. `exec` keeps the
+ * process id.
  */
 const SHELL_SCRIPT = [
   'ulimit -c 0',
@@ -202,9 +190,8 @@ export function describeLaunch({ node, guestFile, modulesDirectory, size, confin
   const guest = [...flags, guestFile, ...bundles]
   if (node.platform === 'win32') return { command: node.path, args: guest }
   const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
-  // The limit for the processor time that all runs of a child use together. The limit includes `longestMs`, because the
-  // last run may start shortly before the child reaches its limit for busy time (`busyMs`). The limit is doubled,
-  // because garbage collection can double the processor time.
+  // All runs of a child share this limit of processor time. `longestMs` is added, because the last run may start
+  // shortly before `busyMs` is reached. The sum is doubled, because garbage collection can double the processor time.
   const cpuSeconds = 2 * Math.ceil((size.busyMs + size.longestMs) / 1000) + 10
   return { command: '/bin/sh', args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds), ...program] }
 }
@@ -213,7 +200,7 @@ function nodeFlags(version: string, { memoryMiB }: GuestSize): string[] {
   return [
     isAtLeast(version, 22, 13) ? '--permission' : '--experimental-permission',
     ...(isAtLeast(version, 22, 14) ? ['--disable-sigusr1'] : []),
-    // The modules that these flags turn off can open files despite the permission model.
+    // These modules can open files despite the permission model.
     ...(isAtLeast(version, 22, 5) ? ['--no-experimental-sqlite', '--no-experimental-webstorage'] : []),
     `--max-old-space-size=${memoryMiB}`,
     '--no-addons',

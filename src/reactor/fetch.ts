@@ -12,10 +12,7 @@ const CONNECTION_HEADERS =
   /^(?:host|connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|accept-encoding)$/
 const CREDENTIAL_HEADERS = ['authorization', 'cookie']
 
-/**
- * Sends a request of code. `left` calls its listener when the run has ended. `access`: the access of the run to this
- * server.
- */
+/** `left` registers a listener for the end of the run. `access`: the access of the run to this server. */
 export type HostFetch = (
   request: FetchRequest,
   left: OnLeave,
@@ -23,15 +20,15 @@ export type HostFetch = (
 ) => Promise<FetchResponse>
 
 /**
- * The returned function throws CofferError `forbidden` (host, address or redirect), `validation`, `too_large`,
+ * The returned function throws CofferError `forbidden` (host, address or redirect), `validation`, `too_large` or
  * `bad_gateway`.
  */
 export function createHostFetch(outbound: Outbound): HostFetch {
   return async ({ redirect, ...request }, left, access) => {
     let { url, method, headers, body } = readRequest(request)
     for (let redirects = 0; ; redirects++) {
-      // A request goes to this server only if the code itself sends it. After a redirect by another server, the request
-      // does not reach this server with the key of the run.
+      // Only a request that the code itself sends can use the key of the run. A redirect by another server does not
+      // lead to this server.
       const own = access?.reach(url, redirects === 0 ? headers : undefined, outbound)
       const destination = own ?? outbound.reach(url)
       const target = `${url.pathname}${url.search}`
@@ -41,8 +38,7 @@ export function createHostFetch(outbound: Outbound): HostFetch {
       const { status } = answer
       const { location } = answer.headers
       const isRedirect = REDIRECTS.includes(status) && location !== undefined
-      // If this server answers with a redirect, the redirect came from the destination of a proxy. A redirect from the
-      // destination of a proxy is not followed.
+      // A redirect from this server comes from the destination of a proxy, and is not followed.
       const isFollowed = own === undefined && redirect !== 'manual'
       if (!isRedirect || (!isFollowed && redirect !== 'error'))
         return {

@@ -1,6 +1,6 @@
 /**
- * A run of a guest. The host limits the time, memory, console output and calls of the run. The host kills the guest if the run
- * exceeds a limit, and validates the answer of the guest.
+ * A run of a guest. The host limits the time, memory, console output and calls of the run, kills the guest if the run
+ * exceeds a limit, and validates the answer.
  */
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
@@ -33,19 +33,16 @@ import type { MemoryMeter, StartWatch } from './watchdog.js'
 
 export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | ExitReason
 
-/**
- * A run may use this much resident memory beyond its heap limit, for new space, compiled code, and buffers of the
- * channel.
- */
+/** Resident memory beyond the heap limit, for new space, compiled code, and buffers of the pipe. */
 const RESIDENT_SLACK_MIB = 64
 const LINE_BYTES = 64
-/** In ms. A run that takes longer than this time yields to the runs of other callers. */
+/** A run that takes longer yields to the runs of other callers. */
 const LONG_MS = 250
-/** In ms. A guest must be idle within this time after its answer. */
+/** A guest must be idle within this time after its answer. */
 const IDLE_MS = 250
 /**
- * The most calls of a run that the host performs at a time. Answers have at most 4 MiB, so the answers of a run take at
- * most 16 MiB.
+ * The host performs at most this many calls of a run at a time. An answer has at most 4 MiB, so the answers of a run
+ * take at most 16 MiB.
  */
 const CALLS_AT_ONCE = 4
 
@@ -73,10 +70,7 @@ export class GuestRun {
   readonly answered: Promise<RunOutcome>
   /** Resolves to true when the guest is idle and can run more work, or to false if the guest has ended. */
   readonly idle: Promise<boolean>
-  /**
-   * Resident memory after the guest has loaded the code. Until the code is loaded, the value is the resident memory at
-   * the start of the run.
-   */
+  /** Resident memory after the guest has loaded the code. Before that, the resident memory at the start of the run. */
   loadedMiB: number
   readonly #guest: Guest
   readonly #work: Work
@@ -111,8 +105,8 @@ export class GuestRun {
       this.#settleIdle = resolve
     })
     this.#endWatch = this.#watch(limits.timeMs)
-    // The limit of a message allows for JSON inside JSON. There, most text keeps about its size, but a control
-    // character takes seven bytes in place of one byte.
+    // A message contains the result as JSON inside JSON, so a message may be longer than `resultBytes`. Most texts keep
+    // about their size, but a control character takes seven bytes instead of one.
     const maxBytes = 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
     guest.messageLimits = { maxBytes, maxBodyBytes }
     guest.listener = {
@@ -166,8 +160,8 @@ export class GuestRun {
       else this.#console.push({ level: level as ConsoleLine['level'], text })
     } else if (message.kind === 'done') {
       this.#settle(message)
-      // When the guest has answered, the host watches the guest until it is idle. If the code started work that it did
-      // not await, the guest becomes idle only after this work.
+      // If the code started work and did not await this work, the guest becomes idle only after the work. Therefore the
+      // host also limits the time from the answer until the guest is idle.
       void this.idle.finally(this.#watch(IDLE_MS))
     }
   }
@@ -188,14 +182,14 @@ export class GuestRun {
     for (let call = this.#queuedCalls.shift(); call !== undefined; call = this.#queuedCalls.shift()) {
       const answer = await this.#perform(call)
       if (this.#isAnswered) return
-      // The host waits until the answer to the call is written. Without this wait, the answers to a guest that does not
-      // read them would accumulate in the host.
+      // Waits until the answer is written. Otherwise the answers to a guest that does not read would accumulate in the
+      // host.
       await this.#guest.send(answer)
     }
     this.#activeCalls -= 1
   }
 
-  /** Performs a call of the code. The promise never rejects, because the code receives the error. */
+  /** Never rejects, because the code receives the error. */
   async #perform({ call, name, args }: Call): Promise<HostMessage> {
     try {
       const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]
@@ -218,7 +212,7 @@ export class GuestRun {
   }
 }
 
-/** Adds the options of the run to the message. The key of the run is only in the message to the guest. */
+/** Only the message to the guest contains the key of the run. */
 function withOptions(message: HostMessage, access: RunAccess | undefined): HostMessage {
   if (message.kind !== 'run') return message
   const applicationOptions = access?.begin() ?? { baseUrl: NO_SERVER, environment: NO_SERVER }
@@ -251,7 +245,7 @@ export function describeRun(
   return { ...run, outcome: { kind: 'failure', error }, ...omitUndefined({ stack, faults }) }
 }
 
-/** Converts the result of the code. The function never throws: an invalid result is a failure of the code. */
+/** Never throws: an invalid result is a failure of the code. */
 function toResult(
   { raw, tokenize, res, isThrown, body }: Done,
   prefix: string,
@@ -261,7 +255,7 @@ function toResult(
     text === undefined ? undefined : parseJson(text, { source })
   try {
     if (res !== undefined && (raw ?? tokenize) !== undefined)
-      throw new Error('The code returned both res and raw or tokenize.')
+      throw new Error('The code returned res together with raw or tokenize.')
     const answer = res === undefined ? undefined : readCodeAnswer(read('res', res), prefix)
     const values = {
       raw: read('raw', raw),

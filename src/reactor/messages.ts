@@ -1,7 +1,4 @@
-/**
- * Messages between host and guest. A message has the results of code as JSON text, so that the host can refuse a
- * single result.
- */
+/** Messages between host and guest. Results of code are JSON texts, so that the host can refuse a single result. */
 import { isObject, tryJson } from '../domain/json/json.js'
 import type { ApplicationOptions, GuestTime, TransformInput } from '../framework/ports/reactors.js'
 import { splitFrame } from '../ipc/frames.js'
@@ -11,26 +8,23 @@ export type TransformedMessage = Omit<TransformInput, 'body'>
 export type HostMessage =
   | {
       kind: 'run'
-      /** The code to run. The code is absent if the last run of the guest had the same code. */
+      /** Absent if the last run of the guest had the same code. */
       code?: string
       args: unknown
-      /** The part of the request apart from `args`. If the request has `args`, `rest` is an object. */
+      /** The other members of the request. An object if the request has `args`. */
       rest?: unknown
       message?: TransformedMessage | undefined
       configuration: unknown
       prefix: string
       applicationOptions?: ApplicationOptions | undefined
-      /** The image of the runtime; the default image if absent. */
       image?: string | undefined
       hasClient: boolean
       resultBytes: number
       time?: GuestTime | undefined
     }
-  /** `isCompiledOnly`: the code is compiled, and nothing of it runs. Without `isCompiledOnly`, the module of the code is loaded. */
+  /** `isCompiledOnly`: compiles the code, but does not load its module. */
   | { kind: 'check'; code: string; isCompiledOnly?: boolean }
-  /**
-   * A package for the next run and for all later runs of the guest. The text of the package is the body of the message.
-   */
+  /** A package for the next run and all later runs of the guest. The body of the message is the text of the package. */
   | { kind: 'package'; name: string }
   | {
       kind: 'reply'
@@ -39,10 +33,9 @@ export type HostMessage =
       error?: { message: string; status?: number; data?: unknown }
     }
 
-/** A position in the code as the user wrote it. The numbers `line` and `column` start at 1. */
+/** A position in the code of the user. `line` and `column` start at 1. */
 export type Position = Record<'line' | 'column', number>
 
-/** Why code does not compile. */
 export type Fault = Position & { message: string }
 
 export interface Thrown {
@@ -53,14 +46,11 @@ export interface Thrown {
   stack?: string
 }
 
-/** `others`: further faults, in the order of the code. */
 export type Invalid = { kind: 'invalid'; others?: readonly Fault[] } & Fault
 
 export type GuestFailure = Invalid | Thrown
 
-/**
- * The message that ends a run or a check. `isThrown`: `res` is a response that the code threw. `body`: what a transform returned.
- */
+/** Ends a run or a check. `isThrown`: the code threw the response `res`. `body`: the body that a transform returned. */
 export interface Done {
   kind: 'done'
   raw?: string
@@ -76,12 +66,12 @@ export type GuestMessage =
   | { kind: 'log'; level: string; text: string }
   | { kind: 'call'; call: number; name: string; args: string }
   | Done
-  /** The guest has loaded the code, and the packages that the code requires while it is loaded. */
+  /** The guest has loaded the code and its packages. */
   | { kind: 'loaded' }
-  /** The run is over and the event loop is not blocked, so the guest is ready for the next run. */
+  /** The run is over and the event loop is not blocked, so the guest can run more work. */
   | { kind: 'idle' }
 
-/** A request that the host sends for the guest. `body` is base64. */
+/** `body` is base64. */
 export interface FetchRequest {
   url: string
   method: string
@@ -109,10 +99,7 @@ export const CLIENT_CALLS: readonly string[] =
 
 export type MessageLimits = Record<'maxBytes' | 'maxBodyBytes', number>
 
-/**
- * Reads and validates a message from a guest. Returns undefined if the message is invalid. A guest that sends an
- * invalid message must be killed.
- */
+/** Returns undefined if the message is invalid. The host must then kill the guest. */
 export function readGuestMessage(frame: Buffer, { maxBytes, maxBodyBytes }: MessageLimits) {
   const [text, body] = splitFrame(frame)
   if (text.length > maxBytes || (body?.length ?? 0) > maxBodyBytes) return undefined
@@ -129,7 +116,7 @@ const isCount: Check = (value) => Number.isSafeInteger(value)
 const isTexts: Check = (value) => Array.isArray(value) && value.every(isText)
 const isErrors: Check = (value) =>
   typeof value === 'object' && value !== null && Object.values(value).every(isTexts)
-/** An object with these properties. Properties whose names end with `?` may be absent. */
+/** Names of optional properties end with `?`. */
 const hasShape =
   (checks: Readonly<Record<string, Check>>): Check =>
   (value) =>

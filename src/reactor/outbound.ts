@@ -1,4 +1,4 @@
-/** Sends requests of proxies, webhooks and `fetch` in reactors. Connects only to allowed hosts and checked addresses. */
+/** Sends requests of proxies, webhooks and reactor code. Connects only to allowed hosts and checked addresses. */
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import type { IncomingMessage } from 'node:http'
@@ -21,14 +21,14 @@ import {
   WAIT_MS,
 } from '../framework/ports/outbound.js'
 
-/** A smaller status is not final (101) or not valid. */
+/** Statuses below 200 are not final (101) or not valid. */
 const MIN_STATUS = 200
 
 export interface OutboundOptions {
   allowNet: readonly string[]
   resolve?: (host: string) => Promise<LookupAddress[]>
   ca?: string
-  /** The ports that this process listens on. No request is sent to these ports, even if `allowNet` lists them. */
+  /** This process listens on these ports. No request is sent to them, even if `allowNet` lists them. */
   ownPorts?: ReadonlySet<number>
   waitMs?: number
 }
@@ -78,11 +78,11 @@ export class HttpOutbound implements Outbound {
     left?.(() => ending.abort(leftError()))
     try {
       this.#judge(url)
-      // The name is looked up again, because the agent may still have a connection to this name from the time before
-      // this process listened on the port.
+      // Looks up the name again, because the agent may still have a connection to this name from the time before this
+      // process listened on the port.
       if (this.#ownPorts.has(portOf(url)) && isIP(hostOf(url)) === 0) await this.#find(url)
       signal.throwIfAborted()
-      // The sender connects only to addresses that `#lookUp` has checked, which prevents DNS rebinding.
+      // The sender connects only to addresses that `#lookUp` has checked. This prevents DNS rebinding.
       const response = await this.#sender.send(url, { ...request, signal, lookup: this.#lookUp(url) }, sent)
       if (response.statusCode! >= MIN_STATUS) return describeAnswer(response, this.#waitMs)
       response.destroy()
@@ -113,8 +113,8 @@ export class HttpOutbound implements Outbound {
   }
 
   /**
-   * Chooses the addresses that are allowed. @throws CofferError `forbidden` if no address is allowed, or `bad_gateway`
-   * if `found` is empty
+   * Returns the allowed addresses.
+   * @throws CofferError `forbidden` if no address is allowed, `bad_gateway` if `found` is empty
    */
   #choose(url: URL, found: readonly LookupAddress[]): LookupAddress[] {
     if (found.length === 0) throw refusal('bad_gateway', 'the name of the host has no address')
@@ -123,8 +123,7 @@ export class HttpOutbound implements Outbound {
     if (allowed.length === 0) {
       const host = hostOf(url)
       const reason = `the host ${host} has a private address, which --allow-net does not list`
-      // Callers and reactor code read the message, and must not learn the private address, so the message omits the
-      // address.
+      // The message omits the private address, because callers and reactor code read the message.
       const entry = isIP(host) === 0 ? `${host},ADDRESS` : entryOf(host, url.port)
       throw refusal('forbidden', reason, { allow: entry })
     }
@@ -134,7 +133,6 @@ export class HttpOutbound implements Outbound {
   }
 }
 
-/** `allow`: the entry of `--allow-net` that would permit the destination. */
 function refusal(
   code: ErrorCode,
   reason: string,
@@ -144,16 +142,12 @@ function refusal(
   return new CofferError(code, `The destination cannot be called: ${reason}.${advice}`, { cause })
 }
 
-/** Formats an entry of `--allow-net`. `port`: empty for the usual port of the protocol. */
 function entryOf(host: string, port: string): string {
   if (port === '') return host
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
 }
 
-/**
- * Makes an error that contains the code of a system error, but not the message of the system error, which can quote
- * the request.
- */
+/** The error contains the code of a system error, but not its message, which can quote the request. */
 function badGateway(what: string, cause: unknown): CofferError {
   const code = codeOf(cause)
   const reason = /^\w{1,40}$/.test(code) ? code : 'unknown reason'
@@ -161,7 +155,6 @@ function badGateway(what: string, cause: unknown): CofferError {
 }
 
 function isThisMachine(address: string): boolean {
-  // A BlockList also matches IPv4 addresses in IPv6 notation.
   const own = new BlockList()
   own.addSubnet('127.0.0.0', 8, 'ipv4')
   own.addSubnet('0.0.0.0', 8, 'ipv4')
@@ -172,7 +165,7 @@ function isThisMachine(address: string): boolean {
   return own.check(address.replace(/%.*$/, ''), isIP(address) === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** Requires: called after the parser has read all bytes that arrived with the headers. */
+/** Call after the parser has read all bytes that arrived with the headers. */
 function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnswer {
   const { statusCode: status = 0, complete, readableLength } = response
   const headers: Record<string, string> = {}
@@ -192,10 +185,7 @@ function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnsw
   return { status, headers, body, collect }
 }
 
-/**
- * Reads the body. `waitMs` limits each pause in which the destination sends nothing. Pauses in which the caller does
- * not read the body do not count.
- */
+/** `waitMs` limits each pause of the destination. Pauses of the caller do not count. */
 async function* readPieces(response: IncomingMessage, waitMs: number): AsyncGenerator<Uint8Array> {
   const pieces = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>
   try {
@@ -221,10 +211,10 @@ export function createAllowList(entries: readonly string[]) {
     allowed.some((entry) => entry.host === normalizeHost(host) && (entry.port ?? port) === port)
   return {
     mayReach,
-    /** A listed host may have any public address. Any other address of the host must be listed too. */
+    /** A listed host may have any public address. A private address of the host must be listed too. */
     mayConnect: (host: string, address: string, port: number) => {
       if (!isPrivateAddress(address) || mayReach(address, port)) return true
-      // The name `localhost` may have loopback addresses.
+      // `localhost` may have loopback addresses.
       return normalizeHost(host) === 'localhost' && (address === '::1' || /^127\./.test(address))
     },
   }
@@ -254,7 +244,7 @@ export function isPrivateAddress(address: string): boolean {
   return family === 0 || SPECIAL.v6.check(address, 'ipv6')
 }
 
-/** IPv4 and IPv6 have separate lists. In a single list, the subnet of IPv4-mapped addresses would match all of IPv4. */
+/** In a single list, the subnet of IPv4-mapped addresses would match all of IPv4. */
 const SPECIAL = {
   v4: createBlockList('ipv4', [
     '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24',

@@ -23,29 +23,24 @@ import { guestSizeOf, type PoolSettings } from './settings.js'
 import { type Assignment, type Worker, type WorkerServices, Workers } from './workers.js'
 
 const START_MS = 10_000
-/** In characters. While a larger result is read, the server handles other requests between the steps. */
+/** In characters. A larger result is read in steps, and the server handles other requests between two steps. */
 const LARGE_CHARACTERS = 64 * 1024
 /**
- * If the resident memory of a child has grown by more than this since the child loaded its code, the child runs no
- * further code.
+ * If the resident memory of a child has grown by more than this after loading its code, the child gets no further run.
  */
 const MAX_GROWTH_MIB = 16
-/** A child may also keep the memory of this many loads of its code, but not more than {@link MAX_LOADED_MIB}. */
+/** The limit of growth also includes the memory of this many loads of the code, up to {@link MAX_LOADED_MIB}. */
 const LOADS_KEPT = 3
 const MAX_LOADED_MIB = 64
-/**
- * The time limit of loading code for a check. In a run, loading the code may take longer, up to the time limit of the
- * run.
- */
+/** A check may take this time to load code. A run may take longer, up to its time limit. */
 const CHECK_MS = 3_000
 /**
- * The name under which all code checks are queued. No caller of a tenant has this name, because the names of callers
- * begin with the number of the tenant.
+ * All checks that load code are queued under this caller name. Names of other callers begin with the number of a
+ * tenant.
  */
 const CHECKS = 'checks'
 /**
- * Like {@link CHECKS}, for code that is only compiled. Code that is only compiled does not run, so such checks share a
- * child.
+ * Checks that only compile code are queued under this name. Compiled code does not run, so these checks share a child.
  */
 const COMPILING = { caller: 'compiling', key: 'compiling' }
 
@@ -68,8 +63,8 @@ export class ReactorPool implements ReactorRuntime {
   readonly #services: PoolServices
   readonly #workers: Workers
   /**
-   * By caller: the jobs that wait, each with a function that cancels its timer. Callers are served in the order of this
-   * map. No queue is empty.
+   * Waiting jobs by caller, each with a function that cancels the timer of the job. Callers take turns in the order of
+   * this map. No queue is empty.
    */
   readonly #queues = new Map<string, Map<Job, () => void>>()
   #waiting = 0
@@ -83,8 +78,7 @@ export class ReactorPool implements ReactorRuntime {
   }
 
   /**
-   * Runs that have started and runs that wait keep their old limits. After a change of the settings, existing children
-   * get no further run.
+   * Started and waiting runs keep their old limits. Existing children get no further run if the settings have changed.
    */
   configure(settings: PoolSettings): void {
     if (JSON.stringify(settings) === JSON.stringify(this.#settings)) return
@@ -124,7 +118,7 @@ export class ReactorPool implements ReactorRuntime {
       caller: `${tenant}/${caller}`,
       key: `${tenant}/${reactor}`,
       holder: JSON.stringify([caller, session]),
-      // The version is a digest, so that versions can be compared without storing code and configuration.
+      // A digest, so that versions can be compared without storing code and configuration.
       version: createHash('sha256')
         .update(`${JSON.stringify([rights, configuration, digests])}\n${code}`)
         .digest('base64'),
@@ -132,7 +126,8 @@ export class ReactorPool implements ReactorRuntime {
       ...{ client, access, limits, message, body, mayStart, isAsync, packages },
       maxBodyBytes: isTransform ? MAX_TRANSFORMED_BYTES : 0,
     })
-    // A large result takes three iterations of the event loop: for its message, for its content and for the answer.
+    // A large result takes three iterations of the event loop: to read its message, to parse its content, and to
+    // answer.
     const { raw = '', tokenize = '', res = '' } = typeof outcome.last === 'string' ? {} : outcome.last
     const isLarge = raw.length + tokenize.length + res.length > LARGE_CHARACTERS
     if (isLarge) await setImmediate()
@@ -154,7 +149,7 @@ export class ReactorPool implements ReactorRuntime {
 
   async compile(code: string): Promise<readonly CodeFault[]> {
     const { last } = await this.#check(COMPILING, { kind: 'check', code, isCompiledOnly: true })
-    // If the child exceeded a limit or ended, no fault is returned, because a run of the code reports that problem.
+    // If the child exceeded a limit or ended, returns no fault, because a run of the code reports that problem.
     if (typeof last === 'string' || last.failure?.kind !== 'invalid') return []
     return faultsOf(last.failure)
   }
@@ -191,7 +186,7 @@ export class ReactorPool implements ReactorRuntime {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw this.#closedError()
       const { maxWaiting, maxWaitingOfCaller, limits } = this.#settings
-      // An asynchronous run must be able to wait while another asynchronous run uses its maximum time.
+      // An asynchronous run must be able to wait for the longest possible asynchronous run.
       const waitMs = Math.max(this.#settings.waitMs, asked.isAsync ? limits.asyncTimeMs : 0)
       const { caller } = asked
       const job = { ...asked, resolve, reject }
@@ -232,8 +227,8 @@ export class ReactorPool implements ReactorRuntime {
   }
 
   /**
-   * Removes the next job from its queue, and chooses a child. Callers take turns. The oldest job of a caller is
-   * served first.
+   * Removes the next job from its queue, and chooses a child. Callers take turns, and the oldest job of a caller comes
+   * first.
    */
   #take(): [Job, Worker] | undefined {
     for (const [caller, queue] of this.#queues) {
@@ -248,7 +243,7 @@ export class ReactorPool implements ReactorRuntime {
         }
         if (worker === undefined) continue
         this.#remove(job)
-        // This caller is moved to the end of the order.
+        // Moves this caller to the end of the order.
         if (this.#queues.delete(caller)) this.#queues.set(caller, queue)
         return [job, worker]
       }
@@ -284,12 +279,12 @@ export class ReactorPool implements ReactorRuntime {
     this.#release(worker, isFit)
   }
 
-  /** Starts the job on the child if the job may still start. @throws CofferError that `mayStart` throws */
+  /** @throws CofferError `unavailable` if the child has ended, and the errors of `mayStart` */
   async #admit(worker: Worker, { mayStart }: Job, isWarm: boolean): Promise<void> {
     try {
       await mayStart?.()
     } catch (error) {
-      // A child that was not warm is assigned to code that it has not received, so this child is not used again.
+      // A child that is not warm has not received the code of its version, so this child must not be used again.
       this.#release(worker, isWarm)
       throw error
     }
@@ -329,8 +324,8 @@ export class ReactorPool implements ReactorRuntime {
   }: Worker): boolean {
     const { isolation, maxRuns } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
-    // Memory that a run did not free counts for the later runs of the child. The limit for the processor time of a
-    // child applies to all its runs together.
+    // Memory that a run did not free counts for later runs, and the limit for the processor time applies to all runs of
+    // a child together.
     const grownMiB = (this.#services.meter(guest.pid) ?? 0) - loadedMiB
     // Each run loads the code again, and the memory of earlier loads is not freed at once.
     const maxMiB = MAX_GROWTH_MIB + Math.min(LOADS_KEPT * loadingMiB, MAX_LOADED_MIB)
@@ -338,14 +333,13 @@ export class ReactorPool implements ReactorRuntime {
   }
 }
 
-/** Removes the code from a message to a child that has run before, because a child keeps the code of its first run. */
+/** A child keeps the code of its first run, so later messages omit the code. */
 function withoutKnownCode(message: HostMessage): HostMessage {
   if (message.kind !== 'run') return message
   const { code: _, ...others } = message
   return others
 }
 
-/** Creates the error for too many waiting runs. `isOwn`: whether the caller's own runs are the cause. */
 function overloaded(isOwn: boolean, retryMs: number): CofferError {
   const retryAfterSeconds = Math.ceil(retryMs / 1000)
   const what = isOwn

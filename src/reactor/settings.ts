@@ -5,26 +5,23 @@ import type { ReactorOptions } from '../framework/ports/reactors.js'
 export type ReactorLimits = typeof DEFAULT_LIMITS
 
 export const DEFAULT_LIMITS = {
-  /** The time limit of a run, in ms of wall clock time. The time begins when a started child has received the work. */
+  /** Wall clock time of a run, from the moment when a started child has received the work. */
   timeMs: 30_000,
-  /** Like {@link DEFAULT_LIMITS.timeMs}, for asynchronous runs. */
   asyncTimeMs: 900_000,
-  /** The limit for the JavaScript heap. The memory that a run adds to an idle child has this limit too. */
+  /** The limit for the JavaScript heap, and for the memory that a run adds to an idle child. */
   memoryMiB: 128,
-  /** The limit for the JSON of `raw`, `tokenize` and `res` together. */
+  /** The JSON of `raw`, `tokenize` and `res` together. */
   resultBytes: 1024 * 1024,
   logBytes: 256 * 1024,
   calls: 1_000,
   callBytes: 16 * 1024 * 1024,
 }
 
-/** The limits with which a child is started. These limits apply to all runs of the child. */
+/** A child is started with these limits, which apply to all its runs. */
 export interface GuestSize {
-  /** The limit of the JavaScript heap. */
   memoryMiB: number
-  /** In ms. When all runs of a child together have taken this time, the child gets no further run. */
+  /** When the runs of a child have taken this time in total, the child gets no further run. */
   busyMs: number
-  /** In ms: the limit of one run. */
   longestMs: number
 }
 
@@ -38,20 +35,15 @@ const MIN_WAIT_MS = 10_000
 export type PoolSettings = typeof DEFAULT_SETTINGS & Pick<ReactorOptions, 'time'>
 
 export const DEFAULT_SETTINGS = {
-  /** The name of the client in the request. This name is also the prefix of the API's headers. */
+  /** The name of the client in the request of the code, and the prefix of the API's header names. */
   prefix: 'svc',
   limits: DEFAULT_LIMITS,
   isolation: 'pooled' as 'pooled' | 'process',
-  /** The number of children at a time. A caller who already uses a child does not get the last free child. */
+  /** The maximum number of children. A caller who already uses a child does not get the last free child. */
   maxChildren: 8,
-  /**
-   * The number of additional children. Only callers who use fewer children than their share get the additional
-   * children.
-   */
+  /** More children, only for callers who use fewer children than their share. */
   reservedChildren: 4,
-  /**
-   * The number of children of one reactor at a time. A reactor that hangs thus leaves children for other reactors.
-   */
+  /** The maximum number of children of one reactor, so that a reactor that hangs leaves children for other reactors. */
   maxPerReactor: 6,
   spares: 0,
   /** An idle child is ended after this time. */
@@ -59,21 +51,16 @@ export const DEFAULT_SETTINGS = {
   maxRuns: 500,
   maxWaiting: 1_000,
   maxWaitingOfCaller: 100,
-  /**
-   * Maximum ms that a run waits for a child. For an asynchronous run, the maximum is the time limit of asynchronous
-   * runs if that limit is longer.
-   */
+  /** A run waits at most this time for a child. An asynchronous run may wait as long as its time limit. */
   waitMs: DEFAULT_LIMITS.timeMs,
 }
 
 export interface PoolClock {
   /** ms of a monotonic clock. */
   now(): number
-  /** Calls `work` after `delayMs`. The returned function cancels the call. */
   after(delayMs: number, work: () => void): () => void
 }
 
-/** `values`: the stored settings of the vault. */
 export function readPoolSettings(
   values: Readonly<Record<string, unknown>>,
   { prefix, spares, time }: ReactorOptions,
@@ -82,7 +69,7 @@ export function readPoolSettings(
   return {
     ...DEFAULT_SETTINGS,
     isolation: settingOf(values, 'reactors.isolation'),
-    // A run must be able to wait until another run has used its maximum time.
+    // A run must be able to wait for the longest possible run of another caller.
     waitMs: Math.max(timeMs, MIN_WAIT_MS),
     limits: {
       ...DEFAULT_LIMITS,

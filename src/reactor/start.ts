@@ -13,7 +13,7 @@ import { createMemoryMeter, Watchdog } from './watchdog.js'
 interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | 'allowNet' | 'ca'> {
   settings?: Partial<PoolSettings>
   confinement: Confinement
-  /** The ports that this process listens on. Reactor code cannot send requests to these ports. */
+  /** This process listens on these ports. Reactor code cannot send requests to them. */
   ownPorts?: ReadonlySet<number>
 }
 
@@ -25,7 +25,7 @@ const clock: PoolClock = {
   },
 }
 
-/** Runs reactor code in child processes. @throws CofferError `usage` for an invalid entry of `allowNet`. */
+/** @throws CofferError `usage` for an invalid entry of `allowNet` */
 export function createReactorPool(options: PoolOptions): ReactorPool {
   const { settings = {}, modulesDirectory, allowNet = [], ca, confinement, ownPorts } = options
   const node = describeThisNode()
@@ -52,8 +52,5 @@ export function createReactorPool(options: PoolOptions): ReactorPool {
   )
 }
 
-/**
- * The time limit of a request, in ms. This limit is longer than any run (at most 900 s), so that a run ends before its requests
- * time out.
- */
+/** The time limit of a request, in ms. A run takes at most 900 s, so a run ends before its requests time out. */
 const LONGEST_RUN_MS = 901_000

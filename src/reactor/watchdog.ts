@@ -2,32 +2,30 @@
 import { Worker } from 'node:worker_threads'
 import type { Guest } from './child.js'
 
-/** Begins a watch. The returned function ends the watch. `killed`: the limit that the child exceeded, if it was killed. */
+/** The returned function ends the watch. `killed`: the exceeded limit, if the child was killed. */
 export type StartWatch = (
   guest: Pick<Guest, 'pid' | 'wrapperPid'>,
   limits: { timeMs: number; maxMiB: number },
 ) => () => { killed: 'time' | 'memory' | undefined; peakMiB: number }
 
 /**
- * The table of watched children, which the host and the thread share. Each watch takes one row of numbers in the table.
- * Because the table is shared, the host sends no message, and the thread need not wake up for a run that ends in a few
- * milliseconds.
+ * The host and the thread share a table of watched children, with one row of numbers for each watch. Therefore the host
+ * sends no message, and the thread need not wake up for a run that ends in a few milliseconds.
  */
 const ROWS = 64
-/** The columns of a row, as 32-bit integers. `state` is a number of `STATE`, plus 4 for each earlier watch of the row. */
+/** Columns are 32-bit integers. `state` is a number of `STATE`, plus 4 for each earlier watch of the row. */
 const COLUMN = { state: 0, pid: 1, wrapperPid: 2, timeMs: 3, maxKiB: 4, peakKiB: 5 } as const
 const COLUMNS = 6
 const STATE = { free: 0, running: 1, time: 2, memory: 3 } as const
 /**
- * The words that precede the rows of the table, as 32-bit integers. `signal` changes with each watch. `still` never
- * changes: the thread sleeps for a time by waiting for a change of `still`.
+ * The words before the rows, as 32-bit integers. `signal` changes with each watch. `still` never changes: the thread
+ * sleeps for a time by waiting for a change of `still`.
  */
 const WORD = { signal: 0, asleep: 1, still: 2 } as const
 const WORDS = 4
 
 /**
- * The numbers that the program of the thread needs. The program cannot use anything that is defined outside of its
- * function.
+ * The program of the thread can use nothing from outside of its function, so the program gets these numbers as data.
  */
 const LAYOUT = { ROWS, COLUMN, COLUMNS, STATE, WORD, WORDS }
 
@@ -41,7 +39,6 @@ export class Watchdog {
     this.#platform = platform
   }
 
-  /** Starts the thread if it does not run. */
   start(): void {
     if (this.#thread !== undefined) return
     const thread = new Worker(`(${watchInThread})(require, ${createMemoryMeter})`, {
@@ -51,8 +48,7 @@ export class Watchdog {
       workerData: { platform: this.#platform, words: this.#words, layout: LAYOUT },
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     })
-    // If the thread has ended, the next watch starts a new thread. The table contains all watches, so the new thread
-    // continues them.
+    // If the thread has ended, the next watch starts a new thread, which continues all watches in the table.
     const forget = () => {
       if (this.#thread === thread) this.#thread = undefined
     }
@@ -60,7 +56,7 @@ export class Watchdog {
     this.#thread = thread
   }
 
-  /** Requires: the child is ready. @throws Error if more children are watched than the table has rows */
+  /** @throws Error if the child is not ready, or if more children are watched than the table has rows */
   watch: StartWatch = ({ pid, wrapperPid }, { timeMs, maxMiB }) => {
     if (pid === undefined || wrapperPid === undefined) throw new Error('The child is not ready')
     const row = this.#freeRows.pop()
@@ -92,7 +88,7 @@ export class Watchdog {
   }
 }
 
-/** The program of the thread. The program cannot use anything that is defined outside of this function. */
+/** The program of the thread can use nothing from outside of this function. */
 function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMeter): void {
   const { readFileSync } = load('node:fs') as typeof import('node:fs')
   const { execFileSync } = load('node:child_process') as typeof import('node:child_process')
@@ -105,7 +101,7 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
   // Measuring the memory takes microseconds on Linux, and starts a process on other platforms.
   const memoryEveryMs = workerData.platform === 'linux' ? 0 : 250
   const measuredAt = new Float64Array(ROWS)
-  /** For each row: its state and its deadline, as of the last time that `look` found a running child in the row. */
+  /** The state and the deadline of each row when `look` last found a running child there. */
   const seen = new Int32Array(ROWS)
   const deadlines = new Float64Array(ROWS)
 
@@ -114,15 +110,15 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
     const waitMs = lookAtAll()
     if (waitMs !== undefined) Atomics.wait(words, WORD.still, 0, waitMs)
     else {
-      // No child is watched, so the thread sleeps until a watch begins. If a watch has begun since the last look,
-      // `signal` has changed, and the thread wakes up at once.
+      // No child is watched, so the thread sleeps until a watch begins. If a watch has begun since `signal` was loaded,
+      // the thread wakes up at once.
       Atomics.store(words, WORD.asleep, 1)
       Atomics.wait(words, WORD.signal, signal)
       Atomics.store(words, WORD.asleep, 0)
     }
   }
 
-  /** Kills children that exceed a limit. Returns ms until the next look, or undefined if no child is watched. */
+  /** Returns ms until the next look, or undefined if no child is watched. */
   function lookAtAll(): number | undefined {
     let waitMs: number | undefined
     for (let row = 0; row < ROWS; row++) {
@@ -132,13 +128,16 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
     return waitMs
   }
 
-  /** Returns ms until the deadline of the row's child, or undefined if the row has no running child. */
+  /**
+   * If the child of the row exceeds a limit, kills the child. Returns ms until the deadline of the child, or undefined
+   * if the row has no running child.
+   */
   function look(row: number): number | undefined {
     const first = WORDS + row * COLUMNS
     const state = Atomics.load(words, first + COLUMN.state)
     if ((state & 3) !== STATE.running) return undefined
     const now = performance.now()
-    // The time of a watch begins when this thread first sees it, which is at most one tick late.
+    // The time of a watch begins when this thread first looks at the row, at most one tick late.
     if (seen[row] !== state) deadlines[row] = now + words[first + COLUMN.timeMs]!
     seen[row] = state
     const leftMs = deadlines[row]! - now
@@ -146,19 +145,19 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
     if (now - measuredAt[row]! >= memoryEveryMs) {
       measuredAt[row] = now
       residentKiB = Math.round((read(words[first + COLUMN.pid]!) ?? 0) * 1024)
-      // The row may have got another child during the measurement.
+      // The row can get another child during the measurement.
       if (Atomics.load(words, first + COLUMN.state) !== state) return undefined
       words[first + COLUMN.peakKiB] = Math.max(words[first + COLUMN.peakKiB]!, residentKiB)
     }
     if (leftMs > 0 && residentKiB <= words[first + COLUMN.maxKiB]!) return leftMs
     const exceeded = (state & ~3) + (leftMs > 0 ? STATE.memory : STATE.time)
     const wrapperPid = words[first + COLUMN.wrapperPid]!
-    // The exchange fails if the host has just ended the watch, even if a new watch has begun in this row.
+    // Fails if the host has just ended the watch, even if a new watch has begun in this row.
     if (Atomics.compareExchange(words, first + COLUMN.state, state, exceeded) !== state) return undefined
     try {
       kill(wrapperPid, 'SIGKILL')
     } catch {
-      // If `kill` fails, the process has already ended.
+      // The process has already ended.
     }
     return undefined
   }
@@ -171,8 +170,8 @@ type MeterTools = Pick<typeof import('node:fs'), 'readFileSync'> &
   Pick<typeof import('node:child_process'), 'execFileSync'>
 
 /**
- * This function also runs in the thread. Therefore it uses nothing that is defined outside of the function. @throws
- * TypeError if the memory cannot be measured
+ * Also runs in the thread, so it uses nothing from outside of this function.
+ * @throws TypeError if the memory cannot be measured
  */
 export function createMemoryMeter(platform: string, { readFileSync, execFileSync }: MeterTools): MemoryMeter {
   const options = { encoding: 'latin1', timeout: 1_000, stdio: 'pipe' } as const

@@ -1,6 +1,4 @@
-/**
- * The child processes of a pool. Each child process runs one version of one reactor for one caller, one run at a time.
- */
+/** The child processes of a pool. Each child runs one version of one reactor for one caller, one run at a time. */
 import type { Guest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
 import { type GuestSize, guestSizeOf, type PoolSettings } from './settings.js'
@@ -10,10 +8,12 @@ export type WorkerServices = RunServices & { startGuest(size: GuestSize): Guest 
 export interface Assignment {
   caller: string
   key: string
-  /** Identifies the caller and its session. A run can find traces of earlier runs, so each caller and
-   * session has its own child. */
+  /**
+   * Identifies the caller and its session. Each caller and each session has a separate child, because a run can find
+   * traces of earlier runs.
+   */
   holder: string
-  /** Identifies code, packages, configuration and rights. A child runs only one version. */
+  /** Identifies code, packages, configuration and rights. */
   version: string
   size: GuestSize
 }
@@ -21,13 +21,13 @@ export interface Assignment {
 export class Worker {
   readonly guest: Guest
   readonly size: GuestSize
-  /** The assignment of the current or last run. Undefined for a spare child, which has had no run. */
+  /** The assignment of the current or last run. Undefined for a spare child. */
   assignment: Assignment | undefined
   runs = 0
   busyMs = 0
-  /** Resident memory in MiB after the first run of the child had loaded the code. */
+  /** Resident memory in MiB after the first run had loaded the code. */
   loadedMiB: number | undefined
-  /** The resident memory in MiB that loading the code has added. */
+  /** Resident memory in MiB that loading the code has added. */
   loadingMiB = 0
   run: GuestRun | undefined
   isStarting = true
@@ -50,7 +50,6 @@ export class Workers {
   /** The number of runs that found no free child. */
   #neededChildren = 0
 
-  /** `changed` is called when a child has started, or has ended without a command of the pool. */
   constructor(settings: PoolSettings, services: WorkerServices, changed: () => void) {
     this.#settings = settings
     this.#services = services
@@ -77,8 +76,8 @@ export class Workers {
   }
 
   /**
-   * A caller who already has a child does not get the last free child. Callers who use fewer children than their share
-   * may also get a reserved child.
+   * A caller who already has a child does not get the last free child. Callers with fewer children than their share may
+   * also get a reserved child.
    */
   mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
     const { maxChildren, reservedChildren } = this.#settings
@@ -92,7 +91,7 @@ export class Workers {
   }
 
   /**
-   * Returns a child that can run the assignment now, or undefined. Requires: {@link mayUseAnother} is true for the
+   * Returns a child that can run the assignment now, or undefined. Call only if {@link mayUseAnother} is true for the
    * caller.
    */
   choose({ key, holder, version, caller, size }: Assignment): Worker | undefined {
@@ -114,8 +113,7 @@ export class Workers {
     const idle = this.#list(false)
     const blank = idle.find((worker) => worker.assignment === undefined && isFit(worker))
     if (blank !== undefined) return blank
-    // The start of a child takes more processor time than most runs. Therefore only one child at a time is started for
-    // each caller.
+    // Starting a child takes more processor time than most runs, so only one child of a caller starts at a time.
     const isStartingOne = ({ isStarting, assignment }: Worker) => isStarting && assignment?.caller === caller
     if (this.#list(true).some(isStartingOne)) return undefined
     const { maxChildren, reservedChildren } = this.#settings
@@ -137,8 +135,8 @@ export class Workers {
   }
 
   /**
-   * Starts spare children when a second child has been needed. No spare child is started earlier, because many vaults
-   * run only one reactor, and the start of a spare child would slow the first run of this reactor.
+   * Starts spare children only after a second child was needed. Many vaults run only one reactor, and the start of a
+   * spare child would slow the first run of this reactor.
    */
   keepSpares(): void {
     if (this.#neededChildren < 2) return

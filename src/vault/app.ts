@@ -73,34 +73,27 @@ export interface App extends Host, Vault {
   attachServer(server: AttachedServer): () => void
   /** Returns the owner of the vault as a caller, in the tenant with this name or id (default: the oldest). */
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
-  /** Returns the tenant with this name or id. Default: the oldest tenant. */
   tenant(nameOrId?: string): Promise<TenantRecord>
   /**
-   * Sets options of reactors, in addition to options that were set earlier. Has no effect after a reactor has run. `confinement`:
-   * how child processes are confined. By default, a probe finds the strongest confinement.
+   * Adds options to the earlier options. Must be called before the first run. `confinement`: how child processes are
+   * confined. By default, a probe finds the strongest confinement.
    */
   configureReactors(options: RuntimeOptions): void
   runtimeOptions(): RuntimeOptions
-  /** Returns the server that answers the code of runs. In a fork, this is the server of the original vault. */
+  /** Returns the server that answers requests of reactor code. A fork uses the server of its original vault. */
   attachedServer(): AttachedServer
   attachControl(control: ControlPlane): void
   attachLogSink(sink: LogSinkPort): void
-  /**
-   * This function is called when all data of the vault is replaced. Work that began before this call fails at its next
-   * read or write.
-   */
+  /** Must be called before all data is replaced. Work that began earlier fails at its next read or write. */
   beginGeneration(): void
-  /** `create` returns an address that signs in to the dashboard. */
+  /** `create` returns a sign-in link for the dashboard. */
   offerPage(create: () => string): void
   /**
    * After this call, the vault accepts API keys of any form, even if other machines can reach the vault. @throws
    * CofferError `usage` for a stored vault
    */
   acceptTestKeys(): void
-  /**
-   * This function is called before other machines can reach the vault. @throws CofferError `usage` if users have chosen
-   * API keys for this vault
-   */
+  /** Must be called before other machines can reach the vault. @throws CofferError `usage` if API keys were chosen */
   admitOthers(): void
 }
 
@@ -113,13 +106,11 @@ interface AppParts {
   header: Header | undefined
   primitives: Primitives
   lock?: Lock
-  /** If this vault is a fork: the original vault, which has the same server. */
+  /** The original vault, if this vault is a fork. */
   base?: App | undefined
-  /** Returns how far the clock of card codes is behind the wall clock, ms. Default: 0. */
+  /** Returns how far the clock of card codes is behind the clock of the vault, ms. Default: 0. */
   codeLag?(): number
-  /**
-   * Returns the time of the clock. While a jump of the clock is done in steps, returns the time at the end of the jump.
-   */
+  /** Like the clock of the vault, but during a jump of the clock, returns the time at the end of the jump. */
   clockEnd?: Clock | undefined
 }
 
@@ -214,9 +205,8 @@ export function createApp(parts: AppParts): App {
       const began = Date.now()
       const isOver = () => Math.abs(Date.now() - began) > ms
       const swept = await sweepExpired(app, SWEPT_AT_ONCE, isOver)
-      // A sweep that reached its limit may leave expired tokens. A search does not find these tokens, so their
-      // container sets would look unused and be removed. But if the clock was wrong, these tokens become valid again
-      // and need their container sets.
+      // A sweep that reached its limit may leave expired tokens. `reclaim` does not find these tokens, and would remove
+      // their container sets. If the clock was wrong and is set back, the tokens still need their container sets.
       if (swept < SWEPT_AT_ONCE) await containerSets.reclaim(isOver)
       return swept
     },
@@ -301,7 +291,6 @@ function createAdmission(header: Header | undefined) {
   }
 }
 
-/** Creates the key of a run. The host stores only the digest of a run's key. */
 function createRunKey(random: RandomSource, mac: Mac): RunKey {
   const digest = (text: string) => mac(Buffer.from(text), SECRET_HASH_BYTES)
   const key = randomKey(random, RUN_KEY)
@@ -313,11 +302,11 @@ const UNSERVED: AttachedServer = {
   ownOrigins: [],
   addressFor: () => NO_SERVER,
   send: async () => {
-    throw new CofferError('unavailable', 'Nothing answers the code of reactors for this vault.')
+    throw new CofferError('unavailable', 'This vault has no server for the requests of reactor code.')
   },
 }
 
-/** Remembers which servers are attached. The code of runs reaches the attached server that was attached last. */
+/** Requests of reactor code go to the server that was attached last. */
 function createServing(app: () => App, prefix: () => string, base: App | undefined) {
   const attached: AttachedServer[] = []
   const attachedServer = () => attached.at(-1) ?? base?.attachedServer() ?? UNSERVED
@@ -343,7 +332,7 @@ function createRuntime(base?: App) {
   let found: Promise<Confinement> | undefined
   let client: Promise<HttpOutbound> | undefined
   let ownLinker: Promise<Linker> | undefined
-  // A fork has the packages of its original vault.
+  // A fork uses the packages of its original vault.
   const linker = (): Promise<Linker> => {
     if (base !== undefined) return base.linker()
     ownLinker ??= import('../reactor/dependencies/start.js').then(({ createLinker }) => createLinker(options))
@@ -365,7 +354,7 @@ function createRuntime(base?: App) {
     fitted.configure(settings)
     return fitted
   }
-  // Compiling does not depend on the settings, and an open pool keeps its settings.
+  // Compiling needs no settings. `reactors({})` would reset the settings of an open pool.
   const compile = async (code: string) => (await (pool ?? reactors({}))).compile(code)
   return {
     compile,
@@ -413,7 +402,7 @@ async function answerRequest<Name extends string>(
   return outcome as Outcome<ResultOf<Name>>
 }
 
-/** The origin for requests without a socket. With this origin, addresses in answers name the port of the server. */
+/** Returns the origin of a request without a socket, so that URLs in the answer contain the address of the server. */
 function originOf(server: AttachedServer): RequestOrigin | undefined {
   const base = server.addressFor(undefined)
   return base === NO_SERVER ? undefined : { base, accept: undefined }
@@ -442,13 +431,13 @@ async function findExplained(
   return { application, tenant: (await app.tenant(as.tenant)).number }
 }
 
-/** The module of expressions is loaded when it is needed, because most commands evaluate no expression. */
+/** Imports the module at its first use, because most commands evaluate no expression. */
 export async function loadExpressions(random: RandomSource): Promise<Expressions> {
   const { Expressions } = await import('../domain/expression/expression.js')
   return new Expressions(random, computeHmac)
 }
 
-/** The module is imported at its first use, because few requests are encrypted. */
+/** Imports the module at its first use, because few requests are encrypted. */
 async function loadClientEncryption(): Promise<ClientEncryption> {
   return (await import('../crypto/client-encryption.js')).clientEncryption
 }
@@ -460,13 +449,12 @@ export async function openReactors(options: ReactorOptions): Promise<ReactorRunt
   return runtime.reactors({})
 }
 
-/** Loads the functions that find, read and compile the project of a file. */
 export async function projectTools() {
   const { compileTypeScript, createLinker, findProjectOf } = await import('../reactor/dependencies/start.js')
   return { compileTypeScript, createLinker, findProjectOf }
 }
 
-/** Compiles code without a vault, and runs nothing of it. Resolves to the reasons why the code does not compile. */
+/** Compiles code, but does not run it. Resolves to the reasons why the code does not compile. */
 export async function compileCode(code: string): Promise<readonly CodeFault[]> {
   const runtime = createRuntime()
   try {
@@ -476,12 +464,11 @@ export async function compileCode(code: string): Promise<readonly CodeFault[]> {
   }
 }
 
-/** Opens a project whose packages can be linked. @throws CofferError `usage` */
+/** @throws CofferError `usage` */
 export async function openProject(directory: string) {
   return (await import('../reactor/dependencies/start.js')).openProject(directory)
 }
 
-/** Creates the first tenant and the vault's own records, in one unit of work. */
 export async function createFirstTenant(
   { store, random, createUuid, generateTenantKeys }: App,
   name: string,
@@ -494,8 +481,8 @@ export async function createFirstTenant(
 }
 
 /**
- * Finds the confinement of reactors, and limits the core dumps of `host`. One child process finds the confinement and
- * limits the core dumps, because the start of a child blocks this process.
+ * Finds the confinement of reactors, and limits the core dumps of `host`. One child process does both, because each
+ * start of a child blocks this process.
  */
 export async function harden(host?: CoreOwner, modulesDirectory?: string): Promise<Found> {
   return (await import('../reactor/confinement.js')).confineThisNode(modulesDirectory, host)

@@ -29,14 +29,14 @@ interface Source {
   rows: VaultRows
 }
 
-/** Rows with their keys. `complete` finishes the new vault before the vault gets its header. */
+/** `complete` finishes the new vault before the header of the new vault is written. */
 interface Copied extends Source {
   complete(opened: { engine: Engine; store: Store }): Promise<void>
 }
 
 /**
- * Creates a vault at `target`. The vault exists as soon as the copied rows were compared with the source. With
- * `damage`, copies all rows that can be opened, and counts the other rows. @throws CofferError `conflict`
+ * Creates a vault at `target`, and compares the copied rows with the source. If `damage` is given, skips and counts the
+ * rows that cannot be opened. @throws CofferError `conflict`
  */
 export function copyVault(
   source: VaultLocation,
@@ -65,7 +65,7 @@ export function copyVault(
   })
 }
 
-/** Creates a vault at `target` from the backup file `path`. @throws CofferError `conflict` if there is a vault at `target` */
+/** Creates a vault at `target` from the backup file `path`. @throws CofferError `conflict` if `target` has a vault */
 export async function restoreVault(
   target: VaultLocation,
   path: string,
@@ -79,7 +79,6 @@ export async function restoreVault(
   await fillVault(effects, { header, keyring, rows }, progress)
 }
 
-/** @throws CofferError `conflict` if there is a vault at the target */
 async function fillVault(effects: Effects, source: Source, progress: Progress, damage?: CopyDamage) {
   const { header, keyring, rows } = source
   const tenants = await readTenantKeys(keyring, rows.rows())
@@ -139,10 +138,7 @@ async function appendPending(
   })
 }
 
-/**
- * Computes the index keys of rows that were read from files. These rows have no keys, because a file has keys only in its
- * index.
- */
+/** Computes missing index keys. Rows that were read from files have no index keys. */
 function withKeys(found: VaultRows, reseal: ReturnType<typeof createReseal>): VaultRows {
   async function* rows() {
     for await (const row of found.rows())

@@ -7,15 +7,11 @@ import { nodeFiles } from '../storage/node-files.js'
 
 const TIMEOUT_MS = 10_000
 
-/**
- * The address of a vault, and the effects with which the vault is opened: disk, clock, randomness. By default, the effects
- * are the real ones of this machine.
- */
+/** The address of a vault, and the effects to open it. Default: the disk, clock and random source of this machine. */
 export interface VaultLocation {
   /** A directory, or an address with a scheme ({@link kindOfAddress}). */
   directory: string
   pid: number
-  /** Shows a message, for example that a torn frame was removed. */
   notice(text: string): void
   /** `server`: while the vault is open, this process also answers the commands of other processes. */
   role?: 'command' | 'server'
@@ -25,9 +21,7 @@ export interface VaultLocation {
   timeoutMs?: number
   files?: Files
   clock?: Clock
-  /**
-   * Returns the time of the clock. While a jump of the clock is done in steps, returns the time at the end of the jump.
-   */
+  /** Like `clock`, but during a jump of the clock, returns the time at the end of the jump. */
   clockEnd?: Clock
   random?: RandomSource
 }
@@ -44,7 +38,6 @@ export function completeEffects(location: VaultLocation): Effects {
 
 type PlaceKind = 'directory' | 'memory' | 'store'
 
-/** The kinds of addresses, by scheme. A directory has no scheme. */
 const PLACE_KINDS: Readonly<Record<string, PlaceKind>> = {
   '': 'directory',
   'memory:': 'memory',

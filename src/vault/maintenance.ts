@@ -75,7 +75,7 @@ export function createMaintenance(
   }
 }
 
-/** A page beyond the end of every list. A query that needs only the total uses this page. */
+/** A page beyond the end of every list, for queries that need only the total. */
 const BEYOND = { page: 2 ** 31, size: 1 }
 
 async function countLogs(reader: StoreReader): Promise<{ records: number; rows: number }> {

@@ -18,9 +18,6 @@ export interface MemoryState extends EngineState {
 type Parts = Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine' | 'codeLag'> & {
   engine: MemoryEngine
   clock: Clock
-  /**
-   * Returns the time of the clock. While a jump of the clock is done in steps, returns the time at the end of the jump.
-   */
   clockEnd: Clock | undefined
 }
 
@@ -40,16 +37,12 @@ export class MemoryVault {
     return { ...(await engine.save()), codeTime: clock() - this.#codeLag }
   }
 
-  /**
-   * The clock of card codes continues from the time of the saved state. Therefore all restores of a state give the same result.
-   */
+  /** The clock of card codes continues from the saved time, so that all restores of a state give the same result. */
   async restore(state: MemoryState): Promise<void> {
-    // The new generation begins before the restore. Requests that arrive from now on run after the restore, so these
-    // requests belong to the new generation.
+    // Requests that arrive from now on run after the restore, so these requests belong to the new generation.
     this.app.beginGeneration()
-    // The clock changes together with the data. If the clock changed before the data, expired codes of the current data
-    // would be visible again. If the clock changed after the data, a unit of work could see codes of the restored state
-    // as expired.
+    // The clock changes together with the data. If the clock changed first, expired codes of the current data would be
+    // visible again. If the data changed first, codes of the restored data could seem to be expired.
     await this.#parts.engine.restore(state, () => this.#resumeCodes(state))
   }
 
@@ -57,10 +50,7 @@ export class MemoryVault {
     this.#codeLag = this.#parts.clock() - codeTime
   }
 
-  /**
-   * Creates a vault with the data of `state`, but new tenant ids, API keys and links. `keys` of the result: the new API
-   * keys, by the ids of applications.
-   */
+  /** Creates a vault with the data of `state`, but with new tenant ids, links and API keys. Returns these `keys`. */
   async fork(state: MemoryState, { now: clock, end: clockEnd }: { now: Clock; end: Clock }) {
     const renamed = new Map<string, string>()
     const engine = this.#parts.engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
@@ -72,10 +62,7 @@ export class MemoryVault {
   }
 }
 
-/**
- * Returns a keyring that several vaults may share. Records that are opened with this keyring have the new ids of
- * tenants.
- */
+/** Records that are opened with this keyring have the new tenant ids. `wipe` does nothing: vaults share the keys. */
 function withRenames(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyring {
   const rename = <K extends RecordKeys>(keys: K): K => ({ ...keys, renamed })
   return {
@@ -86,7 +73,6 @@ function withRenames(keyring: Keyring, renamed: ReadonlyMap<string, string>): Ke
   }
 }
 
-/** Gives every tenant a new id, every application a new key, and every invitation a new link. */
 async function reissueIds(app: App, store: StoreWriter, renamed: Map<string, string>) {
   const keys: Record<string, string> = {}
   const tenants = await readAll(store, 'tenant', 0)

@@ -63,7 +63,7 @@ export async function changeKeySlots(
   const { root, slot } = await openSlot(context, header, parseOpener(opener))
   let vault: Vault | undefined
   try {
-    // The user chooses the key slots to keep before the lock is acquired, because a person may need long to answer.
+    // The user chooses the key slots before the lock is acquired, because a person may need long to answer.
     const kept = await choose(describeSlots(header), slot.id)
     const slots = parseSlots(header.slots).filter(({ id }) => kept.includes(id))
     // The number of key slots is checked before a new key file is saved, because the file would be useless if the

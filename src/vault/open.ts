@@ -48,7 +48,7 @@ const SERVER_PAUSE_MS = 200
 /** The module of stores is loaded only when it is needed, because most vaults are directories. */
 const loadStore = () => import('./store-vault.js')
 
-/** A vault at `memory:` is lost when it closes. @throws CofferError `conflict` if the address has a vault already, `usage` */
+/** A vault at `memory:` is lost when it closes. @throws CofferError `conflict` if the address has a vault, `usage` */
 export async function createVault(location: VaultLocation, tenantName: string, opener: NewOpener) {
   const kind = kindOfAddress(location.directory)
   const effects = completeEffects(location)
@@ -60,9 +60,7 @@ export async function createVault(location: VaultLocation, tenantName: string, o
 export interface EphemeralOptions {
   tenantName: string
   clock?: Clock
-  /**
-   * Returns the time of the clock. While a jump of the clock is done in steps, returns the time at the end of the jump.
-   */
+  /** Like `clock`, but during a jump of the clock, returns the time at the end of the jump. */
   clockEnd?: Clock
   role?: Effects['role']
 }
@@ -93,7 +91,7 @@ async function createInDirectory(effects: Effects, tenantName: string, opener: N
   })
 }
 
-/** Reads the header of a vault, which needs no key. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged` */
+/** Needs no key. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged` */
 export async function readHeaderAt(location: VaultLocation): Promise<Header> {
   if (isStore(location.directory)) return (await loadStore()).readHeaderInStore(location)
   return readHeader(location.files ?? nodeFiles(), location.directory)
@@ -104,13 +102,13 @@ export function hasTraces(directory: string): boolean {
   return examineDirectory(nodeFiles(), directory) !== 'none'
 }
 
-/** Reads the id of a vault, which needs no key. @throws CofferError like {@link readHeaderAt} */
+/** Returns the id of a vault. Needs no key. @throws CofferError like {@link readHeaderAt} */
 export async function identifyVault(location: VaultLocation): Promise<string> {
   return (await readHeaderAt(location)).vault
 }
 
 /**
- * The function waits for the lock of the vault. @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`,
+ * Waits for the lock of the vault. @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`,
  * `vault_unsupported`, `vault_damaged`, `unavailable` if another process keeps the lock, `usage`
  */
 export async function openVault(location: VaultLocation, choose: ChooseOpener): Promise<App> {
@@ -127,17 +125,14 @@ export async function openVault(location: VaultLocation, choose: ChooseOpener): 
 }
 
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
-  // The header is read again under the lock, because the previous holder of the lock may have changed the header.
+  // Reads the header again, because the previous holder of the lock may have changed the header.
   const unlocked = await unlock(effects, secret)
   const { header, keyring } = unlocked
   const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
   return listening(effects, unlocked, createApp({ ...effects, ...unlocked, engine, lock }))
 }
 
-/**
- * If this process is a server, the function makes the server answer commands of other processes until the vault is
- * closed.
- */
+/** If this process is a server, it answers commands of other processes until the vault is closed. */
 async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'>, app: App): Promise<App> {
   if (effects.role !== 'server') return app
   try {
@@ -152,10 +147,7 @@ async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'
   }
 }
 
-/**
- * Connects to the server that has the vault open. If no server has the vault open, the function opens the vault.
- * @throws CofferError like {@link openVault}
- */
+/** Connects to the server that has the vault open, or opens the vault. @throws CofferError like {@link openVault} */
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
   const effects = completeEffects(location)
   if (isStore(effects.directory)) return (await loadStore()).openInStore(effects, choose)
@@ -175,10 +167,7 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
   }
 }
 
-/**
- * Connects to the server of the vault. Returns undefined if no server listens. @throws CofferError `unavailable` if the
- * server does not answer
- */
+/** Returns undefined if no server listens. @throws CofferError `unavailable` if the server does not answer */
 async function connectWith(effects: Effects, secret: Secret): Promise<VaultSocketClient | undefined> {
   const { keyring } = await unlock(effects, secret)
   const limitMs = Math.max(MIN_ACCEPT_MS, effects.timeoutMs)
@@ -204,16 +193,10 @@ function describeSilence({ files, directory, pid }: Effects, waitedMs: number): 
   )
 }
 
-/**
- * This error ends the wait for the lock. The command does not need the lock, because a server has the lock and can
- * answer the command.
- */
+/** Ends the wait for the lock, because a server has the lock and can answer the command. */
 class ServerFound extends CofferError {}
 
-/**
- * Ends the wait for the lock when the server that holds the lock listens. A starting server may hold the lock before it
- * listens.
- */
+/** Ends the wait for the lock when its holder is a server that listens. A starting server may not listen yet. */
 function leaveToServer(effects: Effects) {
   return ({ isServer, pid }: LockHolder) => {
     if (isServer && hasVaultSocket(effects))

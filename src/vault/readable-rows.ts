@@ -15,7 +15,6 @@ import { toBase64, toText } from '../storage/bytes.js'
 import type { Row, VaultRows } from '../storage/engine.js'
 import { eachRecord, readAll, type Store, type StoreWriter } from '../storage/store.js'
 
-/** The maximum number of log records in one unit of work. */
 const LOGGED_AT_ONCE = 5000
 
 export class ReadableRows {
@@ -80,7 +79,6 @@ export class ReadableRows {
     this.#logs.set(row.tenant, lines)
   }
 
-  /** Repairs the records of the new vault, and writes the logs again. */
   async mend(store: Store): Promise<void> {
     const tenants = await readAll(store, 'tenant', 0)
     await store.write((writer) => this.#mendSettings(writer, tenants))
@@ -112,7 +110,6 @@ export class ReadableRows {
     })
   }
 
-  /** Writes the log, oldest record first, and then a log record about the copy. */
   async #writeLog(store: Store, tenant: TenantRecord): Promise<void> {
     const { id, number } = tenant
     const lines = (this.#logs.get(number) ?? []).sort((one, other) => one.time - other.time)
@@ -129,12 +126,12 @@ export class ReadableRows {
   }
 }
 
-/** Whether the row belongs to a tenant whose keys are lost. Tenant 0 is the vault itself. */
+/** Tenant 0 is the vault itself. */
 function isLost({ tenant }: Row, tenants: ResealOptions['tenants']): boolean {
   return tenant !== 0 && !tenants.has(tenant)
 }
 
-/** @throws CofferError `vault_damaged` if no tenant can be read because of damage */
+/** @throws CofferError `vault_damaged` if the vault is damaged and no tenant can be read */
 export async function requireTenants(
   found: VaultRows,
   tenants: ResealOptions['tenants'],
@@ -150,7 +147,7 @@ export async function requireTenants(
     if (isLost(row, tenants)) lost.count(row.tenant)
     if (isLost(row, tenants) || row.kind === KINDS.tenant) noteDamage()
   }
-  // If no row is damaged and no tenant exists, the owner has deleted every tenant.
+  // In a vault without damage, the owner has deleted every tenant.
   if (!isDamaged) return
   const nothing = 'No tenant of the vault can be read, so nothing was copied.'
   throw new CofferError('vault_damaged', `${nothing} ${describeLostTenants(lost.list())}`)
@@ -163,7 +160,6 @@ export async function requireTenants(
 class TenantRows {
   readonly #isReadable = new Map<string, boolean>()
 
-  /** Returns whether a readable copy of this tenant's row was already seen. */
   has({ kind, id }: Row): boolean {
     return kind === KINDS.tenant && this.#isReadable.get(toText(id)) === true
   }

@@ -14,9 +14,9 @@ import { completeEffects, type Effects, isStore, type VaultLocation } from './lo
 import { askSecret, type ChooseOpener, runUnlocked, type Unlocked, unlock } from './unlock.js'
 
 /**
- * Replaces the keys of a vault. Fingerprint keys stay, because callers store fingerprints. The secret that was used for
- * the rekey still opens the vault. After a crash, the vault has either its old keys or its new keys. If the vault is in
- * a store, its servers answer 503 from the start of the rekey until they are restarted.
+ * Replaces the keys of a vault. Fingerprint keys stay, because callers store fingerprints. Afterwards, only the secret
+ * that was used for the rekey opens the vault. After a crash, the vault has either its old keys or its new keys. If the
+ * vault is in a store, its servers answer 503 from the start of the rekey until their restart.
  * @throws CofferError `conflict`
  */
 export async function rekey(location: VaultLocation, choose: ChooseOpener, progress: Progress) {
@@ -50,7 +50,6 @@ async function rekeyInStore(effects: Effects, choose: ChooseOpener, progress: Pr
   })
 }
 
-/** Creates new keys, a header with one slot for the same secret, and functions that reseal rows and entries. */
 async function planRekey(effects: Effects, { header: before, keyring, primitives, secret }: Unlocked) {
   const { random, clock } = effects
   const seed = random.bytes(KEY_BYTES)

@@ -52,17 +52,17 @@ function sampleOf(type: ApplicationType) {
   return { name: `starter ${type}`, type, ...grantsOf(type) }
 }
 
-/** All permissions of the type that have an effect. The private application sees plaintext. */
+/** The private application sees plaintext. */
 function grantsOf(type: ApplicationType): object {
   const permissions = permissionsOf(type, { withEffect: true })
   if (type !== 'private') return { permissions }
   return { rules: [{ priority: 1, container: '/', transform: 'reveal', permissions }] }
 }
 
-/** The settings with which a server for tests begins. With these settings, Coffer behaves as the emulated service does. */
+/** The initial settings of a server for tests. With these settings, Coffer behaves like the emulated service. */
 const OF_SERVICE = { 'sessions.beyond_authorizer': true, 'enrichments.fake': true }
 
-/** Sets the settings of {@link OF_SERVICE}, but keeps the value of each setting that somebody has already changed. */
+/** Applies {@link OF_SERVICE}, but keeps settings that were already changed. */
 export async function beginAsService({ store }: App): Promise<void> {
   await store.write(async (writer) => {
     const settings = await readSettings(writer)
@@ -71,10 +71,7 @@ export async function beginAsService({ store }: App): Promise<void> {
   })
 }
 
-/**
- * The property name of an application is its name in the first tenant, and `tenant/name` in the other tenants. The
- * property name of a sample is its type.
- */
+/** Applications by name (in tenants after the first: by `tenant/name`), and samples by type. */
 export type SeededApplications = Record<string, SampleApplication & { key: string }>
 
 /**
@@ -100,7 +97,7 @@ export async function seedVault(
   return samples
 }
 
-/** Requires: the seed may have any form, because it is not validated yet. */
+/** `seed` may have any form, because it is not validated yet. */
 function listsApplications(seed: unknown): boolean {
   if (!isObject(seed)) return false
   const { tenants } = seed
@@ -108,7 +105,7 @@ function listsApplications(seed: unknown): boolean {
   return all.some((contents) => isObject(contents) && contents.applications !== undefined)
 }
 
-/** Returns a seed in which each application without a key has its kept key. */
+/** Gives each application without a key its key in `kept`. */
 function keepKeys(seed: unknown, kept: SeededApplications): unknown {
   if (!isObject(seed) || Object.keys(kept).length === 0) return seed
   if (!listsApplications(seed)) {

@@ -1,16 +1,10 @@
-/**
- * Claims in a shared store: records with a lease, which the owner of a claim renews. If the owner dies, the lease
- * expires.
- */
+/** A claim in a shared store is a record with a lease. If the server that renews the lease dies, the lease expires. */
 import type { AnswerRecord } from '../domain/records/answer-record.js'
 import type { Host } from '../framework/host.js'
 import { type Claim, type Claims, createClaims } from '../framework/ports/background.js'
 import type { StoreReader } from '../storage/store.js'
 
-/**
- * How long a lease lasts, in ms. This time is longer than the difference between the clocks of servers, and longer than
- * the delay of a renewal by a busy server.
- */
+/** Must be longer than the clock difference between servers, and longer than the delay of a renewal. */
 export const LEASE_MS = 15_000
 const RENEWALS_IN_A_LEASE = 3
 /** The record of an abandoned claim expires after this time. */

@@ -34,7 +34,7 @@ export async function createInStore(effects: Effects, tenantName: string, opener
     const { header, keyring } = unlocked
     const memory = new MemoryEngine(effects.clock)
     await createFirstTenant(createApp({ ...effects, ...unlocked, engine: memory }), tenantName)
-    // The pending log entries of the vault in memory are turned into rows.
+    // Turns pending log entries into rows.
     await memory.save()
     async function* rows() {
       yield* memory.rows()
@@ -46,17 +46,16 @@ export async function createInStore(effects: Effects, tenantName: string, opener
   })
 }
 
-/** @throws CofferError `vault_missing`, `vault_locked`, `vault_unsupported`, `usage`, `unavailable`, `storage_failed` */
+/**
+ * @throws CofferError `vault_missing`, `vault_locked`, `vault_unsupported`, `usage`, `unavailable`, `storage_failed`
+ */
 export function openInStore(effects: Effects, choose: ChooseOpener): Promise<App> {
   return usingStore(effects, choose, async (unlocked, engine) =>
     createApp({ ...effects, ...unlocked, engine }),
   )
 }
 
-/**
- * Requires: `work` closes the engine. The engine then closes the pool. @throws CofferError like
- * {@link openInStore}
- */
+/** `work` must close the engine, which closes the pool. @throws CofferError like {@link openInStore} */
 export function usingStore<T>(
   effects: Effects,
   choose: ChooseOpener,
@@ -86,12 +85,12 @@ function openEngine(
   return openPostgresEngine({ pool, owner, clock, random, cachedKinds: CACHED_KINDS, notice })
 }
 
-/** Reads the header of a vault, which needs no key. @throws CofferError like {@link openInStore} */
+/** Needs no key. @throws CofferError like {@link openInStore} */
 export async function readHeaderInStore(location: VaultLocation): Promise<Header> {
   return withPool(location, async (pool) => (await readStored(pool)).header)
 }
 
-/** Opens a pool for `work`, and closes the pool when `work` has ended. @throws CofferError `unavailable`, `usage` */
+/** @throws CofferError `unavailable`, `usage` */
 export async function withPool<T>(
   location: VaultLocation,
   work: (pool: ConnectionPool) => Promise<T>,
@@ -111,7 +110,7 @@ async function connectStore({ directory, storePassword }: VaultLocation): Promis
   return new ConnectionPool({ ...connection, ...given, ssl: { ...(connection.ssl as object), ca } })
 }
 
-/** Opens a pool for `work`. The pool is closed only if `work` fails. */
+/** The pool is closed only if `work` fails. */
 async function usingPool<T>(effects: Effects, work: (pool: ConnectionPool) => Promise<T>): Promise<T> {
   const pool = await connectStore(effects)
   try {

@@ -43,7 +43,7 @@ export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; 
 const VAULT_ID_BYTES = 16
 /** A server loads libsodium after this pause, because loading it blocks the process for 25 ms. */
 const SODIUM_AFTER_MS = 500
-/** The longest time between the moment when a starting server acquires the lock and the moment when it listens, ms. */
+/** A starting server listens within this time after it acquired the lock. */
 const LONGEST_START_MS = 60_000
 /** Facts about a vault that are readable without a key. */
 export interface LockedVault {
@@ -70,7 +70,7 @@ export function describeLocked({ vault, slots }: Header): LockedVault {
   return { id: vault, slots: parseSlots(slots).map(({ kind }) => kind) }
 }
 
-/** Creates the header of a new vault with one key slot. @throws CofferError `usage` if the passphrase is too short or too long */
+/** Creates a header with one key slot. @throws CofferError `usage` if the passphrase is too short or too long */
 export async function createHeader(
   { random, clock, role }: Pick<Effects, 'random' | 'clock' | 'role'>,
   opener: NewOpener,
@@ -132,9 +132,7 @@ export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
   return upgradeCrypto(nativePrimitives, pause.then(loadSodium))
 }
 
-/**
- * Requires: the result of `work` releases the lock. @throws CofferError `unavailable`, without a wait if a server has the lock
- */
+/** The result of `work` must release the lock. @throws CofferError `unavailable`, at once if a server has the lock */
 export async function withLock<T>(
   effects: Effects & { name?: string },
   work: (lock: Lock) => Promise<T>,
@@ -156,7 +154,7 @@ export async function withLock<T>(
   }
 }
 
-/** Whether a server in another container of this machine was killed. Returns false for a server that may still be starting. */
+/** True if a server in another container of this machine was killed. False if the server may still be starting. */
 async function hasServerEnded(effects: Effects & { name?: string }, holder: LockHolder): Promise<boolean> {
   const mayBegin = effects.clock() - holder.since < LONGEST_START_MS
   if (!holder.isServer || mayBegin || effects.name !== undefined) return false
@@ -164,7 +162,7 @@ async function hasServerEnded(effects: Effects & { name?: string }, holder: Lock
   return isSocketAbandoned(effects)
 }
 
-/** Acquires a lock beside a file, so that one process at a time uses the file. @throws CofferError `unavailable` */
+/** Acquires a lock, so that only one process at a time uses the file. @throws CofferError `unavailable` */
 export function lockFile(path: string, pid: number, notice: (text: string) => void): Promise<Lock> {
   const effects = completeEffects({ directory: dirname(path), pid, notice, timeoutMs: 0 })
   return withLock({ ...effects, name: `${basename(path)}.lock` }, async (lock) => lock)
@@ -196,7 +194,7 @@ export function refuseBesideServer({ files, directory, pid }: Effects): void {
   if (held?.state === 'alive') refuseServer(held.holder)
 }
 
-/** Refuses to wait for a server, because a server keeps the vault open for long. @throws CofferError `unavailable` */
+/** A server keeps the vault open for long, so a command does not wait for it. @throws CofferError `unavailable` */
 function refuseServer({ pid, host, since, isServer }: LockHolder): void {
   if (!isServer) return
   const who = `Process ${pid} on ${host} has had this vault open since ${formatDate(since)}`
@@ -205,8 +203,8 @@ function refuseServer({ pid, host, since, isServer }: LockHolder): void {
 }
 
 /**
- * First asks for the secret, and then acquires the lock. @throws CofferError `unavailable`, without a wait if a server
- * has the lock
+ * Asks for the secret before the lock is acquired. @throws CofferError `unavailable`, immediately if a server has the
+ * lock
  */
 export async function runUnlocked<T>(
   effects: Effects,

@@ -17,7 +17,7 @@ export function beginUserFile(path: string): WholeFile {
   return new WholeFile(files, path, createNonce())
 }
 
-/** Writes a new file, and creates missing directories. @throws CofferError `conflict` if the file exists, `storage_failed` */
+/** Also creates missing directories. @throws CofferError `conflict` if the file exists, `storage_failed` */
 export function writeUserFile(path: string, text: string): void {
   const files = nodeFiles()
   makeDirectories(files, dirname(path))

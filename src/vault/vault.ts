@@ -1,4 +1,4 @@
-/** The vault of a command. Either this process has opened the vault, or a server has it open and answers over a socket. */
+/** The vault of a command. If a server has the vault open, the command sends its requests to the server. */
 import { BoundedMap } from '../bounded-map.js'
 import { splitIntoChunks } from '../domain/document/chunks.js'
 import { CofferError, fromSent, type SentError, toSent } from '../errors.js'
@@ -20,7 +20,7 @@ export interface OperationRequest<Name extends string = string> {
    */
   explain?: { application?: string | undefined }
   idempotencyKey?: PerformOptions['idempotencyKey']
-  /** Turns on no-reveal mode. A setting of the vault may turn it on too. */
+  /** Turns on no-reveal mode. A setting of the vault can also turn on this mode. */
   noReveal?: boolean
 }
 
@@ -30,27 +30,21 @@ export interface Vault {
   /** Undefined if a server has the vault open, because the server has its own options. */
   configureReactors?(options: ReactorOptions): void
   /**
-   * Attaches the server that answers the code of runs. The returned function detaches the server. Absent if a server has the
-   * vault open.
+   * Attaches the server that answers requests of reactor code. The returned function detaches the server. Undefined if
+   * another process has the vault open.
    */
   attachServer?(server: AttachedServer): () => void
-  /**
-   * Purges at most some thousands of expired tokens. With `ms`, stops after about this time. Resolves to the number of
-   * purged tokens.
-   */
+  /** Purges some thousand expired tokens, for at most about `ms`. Resolves to the number of purged tokens. */
   sweep(ms?: number): Promise<number>
   /**
-   * Resolves when no reactor run is in progress. Undefined if a server has the vault open, because the server continues its runs
-   * after the command has ended.
+   * Resolves when no reactor run is in progress. Undefined if a server has the vault open, because the server continues
+   * its runs after the command has ended.
    */
   settle?(): Promise<void>
   close(): Promise<void>
 }
 
-/**
- * `stream`: the number of a content. The command sends this number in {@link NextPiece} to get the next piece of the
- * content.
- */
+/** `stream`: the number of a download. A command sends this number in {@link NextPiece} to get the next piece. */
 type Reply =
   | { outcome: Outcome }
   | { error: SentError }
@@ -61,7 +55,7 @@ interface NextPiece {
   next: number
 }
 
-/** If commands begin more downloads at the same time, the oldest one fails. */
+/** If commands begin more downloads at the same time, the oldest download fails. */
 const MAX_STREAMS = 100
 
 export function createRemoteVault(peer: VaultSocketClient): Vault {
@@ -134,7 +128,7 @@ async function sendPieces(
   }
 }
 
-/** Returns a function that answers the messages of other processes. A failure is an answer too. */
+/** Returns a function that answers messages of other processes. The function never rejects. */
 export function createMessageAnswerer(vault: Vault): (message: unknown) => Promise<Reply> {
   const streams = new BoundedMap<number, AsyncIterator<Uint8Array>>(MAX_STREAMS)
   let count = 0

@@ -1,6 +1,4 @@
-/**
- * These tests act as an agent that tries to read the data of a token. No result of a tool may contain a marked value.
- */
+/** These tests act as an agent that tries to read the data of a token. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { createVaultHome } from '../cli/home.js'
@@ -14,8 +12,8 @@ const reverse = (text: string) => [...text].reverse().join('')
 const bytesOf = (text: string, base: number, width: number, before: string) =>
   [...Buffer.from(text)].map((byte) => before + byte.toString(base).padStart(width, '0')).join('')
 /**
- * The texts that no result may contain: the secret values, the parts of secret values that no mask shows, and the usual
- * encodings of these texts. No result of a tool may contain a mark.
+ * The texts that no result of a tool may contain: the secret values, the parts of secret values that no mask shows,
+ * and the usual encodings of these texts.
  */
 const MARKS = [
   NUMBER,

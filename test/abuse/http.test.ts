@@ -97,7 +97,7 @@ refuses('a request that is too large is refused, and the client can read the ref
 ])
 
 t.test(
-  'a slow request gets 408, and after 8 MiB of a body that the server does not need, the server closes the connection',
+  'a slow request gets 408, and the server closes the connection after 8 MiB of a body that it does not need',
   async (t) => {
     const rows: Row[] = [
       [408, 'headers that never end', 'GET /tokens HTTP/1.1\r\nHost: x\r\nX-Slow: '],
@@ -136,7 +136,7 @@ refuses('no second request can be hidden in the body of a request', [
 ])
 
 t.test(
-  'a message that is not HTTP/1.1 gets 400, and a request that is hidden in the body of a message is not performed',
+  'a message that is not HTTP/1.1 gets 400, and a request hidden in a body is not performed',
   async (t) => {
     t.match(await vault.ask('token get', { id: 'smuggled' }), { data: 1 })
     const cases: [string, string | Uint8Array][] = [

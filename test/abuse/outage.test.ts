@@ -2,8 +2,8 @@ import t from 'tap'
 import { runOutage } from './outage.js'
 
 for (const [signal, title, end] of [
-  ['SIGKILL', 'after a sudden death of the server, no acknowledged change is missing', { signal: 'SIGKILL' }],
-  ['SIGTERM', 'after a request to stop, the server drops no accepted request', { code: 0 }],
+  ['SIGKILL', 'after SIGKILL, no acknowledged change is missing', { signal: 'SIGKILL' }],
+  ['SIGTERM', 'after SIGTERM, the server drops no accepted request', { code: 0 }],
 ] as const)
   t.test(title, { timeout: 240_000 }, async (t) => {
     const { ended, wrong, missing, dropped, acknowledged, reads } = await runOutage({

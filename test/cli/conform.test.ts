@@ -32,7 +32,7 @@ function conform(url: string, words: readonly string[] = [], more: Partial<Run> 
   return runProcess(main, { words: ['conform', '--url', url, '-o', 'json', ...words], env, ...more })
 }
 
-/** Everything that the lists of the server show. */
+/** Returns the contents of the lists of the server. */
 async function contentsOf(server: Awaited<ReturnType<typeof serve>>) {
   const lists = [
     'token list',
@@ -166,7 +166,7 @@ t.test('after an interrupt, the run deletes its records even if the server limit
 
 t.test('conform deletes no existing token of the tenant if the tenant deduplicates tokens', async (t) => {
   const server = await serve(t)
-  // The cases of these files create tokens with this data.
+  // The cases of conform create tokens with this data.
   const data = ['hello', 'x', 'a', { number: '4242424242424242' }, 'secret', 'data', 1, true]
   const values = [...data, ...(await dataOfCases(server.url))]
   for (const value of values) await server.ask('token create', { type: 'token', data: value } as never)
@@ -221,7 +221,7 @@ t.test('a report of conform shows no data, number or key from the answers of the
   t.match(outputs[0], '<number> of <key>')
 })
 
-t.test('3-D Secure is compared, unless the server lacks its permissions', async (t) => {
+t.test('3-D Secure is compared, unless the server rejects the permissions for 3-D Secure', async (t) => {
   const server = await serve(t)
   const { stdout } = await conform(server.url, ['--only', 'threeds'])
   t.match(JSON.parse(stdout).areas, [{ area: '3-D Secure', calls: 4, equal: 4 }])

@@ -174,25 +174,29 @@ function breakFirstTenant(vault: string): () => void {
   return flip
 }
 
-t.test('if the keys of the only tenant are lost, the error names them, and nothing is copied', async (t) => {
-  const { vault, home } = await createBench(t, true)
-  const repair = breakFirstTenant(vault)
-  const loss = /The keys of tenant number 1 are lost, so none of its \d+ rows can be read\. Restore a backup/
-  const verified = await home.run('vault verify')
-  t.equal(verified.code, 7)
-  const { findings } = JSON.parse(verified.stdout) as { findings: { place: string; problem: string }[] }
-  t.match(
-    findings.filter(({ place }) => place === 'tenant 1'),
-    [{ problem: loss }],
-  )
-  t.equal(findings.length, 3, 'the tenant, and the two copies of its record')
-  const copied = await home.run(`vault copy --skip-damaged --vault ${vault} --to new`)
-  t.match(copied, { code: 7, stdout: '', stderr: loss })
-  t.match(copied.stderr, /No tenant of the vault can be read, so nothing was copied/)
-  t.notOk(existsSync(join(home.place, 'new')))
-  repair()
-  t.match(await home.json('vault verify'), { ok: true })
-})
+t.test(
+  'if the keys of the only tenant are lost, the error names the tenant, and nothing is copied',
+  async (t) => {
+    const { vault, home } = await createBench(t, true)
+    const repair = breakFirstTenant(vault)
+    const loss =
+      /The keys of tenant number 1 are lost, so none of its \d+ rows can be read\. Restore a backup/
+    const verified = await home.run('vault verify')
+    t.equal(verified.code, 7)
+    const { findings } = JSON.parse(verified.stdout) as { findings: { place: string; problem: string }[] }
+    t.match(
+      findings.filter(({ place }) => place === 'tenant 1'),
+      [{ problem: loss }],
+    )
+    t.equal(findings.length, 3, 'the tenant, and the two copies of its record')
+    const copied = await home.run(`vault copy --skip-damaged --vault ${vault} --to new`)
+    t.match(copied, { code: 7, stdout: '', stderr: loss })
+    t.match(copied.stderr, /No tenant of the vault can be read, so nothing was copied/)
+    t.notOk(existsSync(join(home.place, 'new')))
+    repair()
+    t.match(await home.json('vault verify'), { ok: true })
+  },
+)
 
 t.test(
   'if the keys of one tenant are lost, the report counts them, and the other tenants are copied',

@@ -1,6 +1,6 @@
 /**
- * A command with `--explain` shows which rule decides, and which answer the command would get. A command with
- * `--explain` performs no operation.
+ * A command with `--explain` performs no operation. The command shows which rule decides, and which answer the
+ * command would get without `--explain`.
  */
 import t, { type Test } from 'tap'
 import type { Explanation } from '../../src/framework/caller/explain.js'

@@ -32,27 +32,31 @@ function filtersOf({ name, input, positionals }: RegisteredOperation): Filter[] 
     .filter(({ values }) => values.length > 0)
 }
 
-testVault('every filter with known values refuses all other values', async (t, home) => {
-  await home.createToken({ id: 'parent' })
-  // Some operations are a second form of a command, and a flag of the command selects this form. The test skips these
-  // operations.
-  const isCommand = ({ cli }: RegisteredOperation) => cli?.form === undefined && !cli?.isInternal
-  const filters = registry.operations.filter(isCommand).flatMap(filtersOf)
-  t.ok(filters.length >= 8, `${filters.length} filters`)
-  for (const { command, flag, values } of filters) {
-    const args = command === 'token children' ? ['parent'] : []
-    const [nearest = ''] = values
-    const run = (value: string) => home.run([...command.split(' '), ...args, flag, value])
-    const wrong = `${nearest}x`
-    const { code, stdout, stderr } = await run(wrong)
-    const about = `${command} ${flag} ${wrong}: ${stderr}`
-    t.equal(code, 2, about)
-    t.equal(stdout, '', about)
-    t.ok(stderr.includes(values.join(', ')), about)
-    t.ok(stderr.endsWith(`did you mean ${nearest}?\n`), about)
-    for (const value of values.slice(0, 2)) t.equal((await run(value)).code, 0, `${command} ${flag} ${value}`)
-  }
-})
+testVault(
+  'every filter with known values refuses another value and lists the known values',
+  async (t, home) => {
+    await home.createToken({ id: 'parent' })
+    // Some operations are a second form of a command, and a flag of the command selects this form. The test skips these
+    // operations.
+    const isCommand = ({ cli }: RegisteredOperation) => cli?.form === undefined && !cli?.isInternal
+    const filters = registry.operations.filter(isCommand).flatMap(filtersOf)
+    t.ok(filters.length >= 8, `${filters.length} filters`)
+    for (const { command, flag, values } of filters) {
+      const args = command === 'token children' ? ['parent'] : []
+      const [nearest = ''] = values
+      const run = (value: string) => home.run([...command.split(' '), ...args, flag, value])
+      const wrong = `${nearest}x`
+      const { code, stdout, stderr } = await run(wrong)
+      const about = `${command} ${flag} ${wrong}: ${stderr}`
+      t.equal(code, 2, about)
+      t.equal(stdout, '', about)
+      t.ok(stderr.includes(values.join(', ')), about)
+      t.ok(stderr.endsWith(`did you mean ${nearest}?\n`), about)
+      for (const value of values.slice(0, 2))
+        t.equal((await run(value)).code, 0, `${command} ${flag} ${value}`)
+    }
+  },
+)
 
 testVault('--types takes several types and checks each, and --type takes one type', async (t, home) => {
   const { stderr } = await home.run('token list --types card,tokn')

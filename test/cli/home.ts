@@ -63,11 +63,9 @@ export async function createVaultHome(t: Test): Promise<Home> {
   return home
 }
 
-/** Runs a test in an empty home. */
 export const testHome = (title: string, run: (t: Test, home: Home) => Promise<void>) =>
   t.test(title, async (t) => run(t, createHome(t)))
 
-/** Runs a test in a home with a vault. */
 export const testVault = (title: string, run: (t: Test, home: Home) => Promise<void>) =>
   t.test(title, async (t) => run(t, await createVaultHome(t)))
 

@@ -80,7 +80,7 @@ t.test('the error for an input that cannot be read names its flag and file', asy
 })
 
 t.test(
-  'a secret is the first line of a file, and a file that is not regular, or whose first line is empty, too long or no text, is refused',
+  'a secret file must be regular, and its first line must be text that is neither empty nor too long',
   async (t) => {
     const cwd = t.testdir({
       ...{ lines: 'pass phrase \r\nsecond\n', bare: 'bare', bom: '\ufeffx\n', empty: '', blank: '\nx' },
@@ -205,7 +205,7 @@ testVault(
 )
 
 t.test(
-  'for a name with one wrong letter the error suggests the right name, even if the name is short',
+  'for a name with one wrong letter, the right name is suggested, even if the name is short',
   async (t) => {
     const names = ['data', 'mask', 'id', 'containers']
     for (const [text, name] of [

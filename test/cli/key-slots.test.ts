@@ -1,4 +1,4 @@
-/** Key slots are changed while the disk fails. */
+/** Changes of key slots while the disk fails. */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { testVault } from './home.js'

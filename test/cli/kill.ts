@@ -33,8 +33,8 @@ const FILLED = 1000
 const UNAVAILABLE = 9
 
 /**
- * Kills processes for `limitMs` milliseconds. If a kind was never killed in this time, the function tries some more
- * rounds. In the end, the function checks the vault.
+ * Kills processes for `limitMs` milliseconds. If some kind of command was never killed in this time, the function
+ * tries some more rounds. In the end, the function checks the vault.
  */
 export async function killCommands(limitMs: number): Promise<CommandKills> {
   const deadline = Date.now() + limitMs

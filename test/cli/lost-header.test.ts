@@ -128,21 +128,24 @@ testHome(
   },
 )
 
-testHome('other files in the directory of a new vault are kept', async (t, home) => {
-  const project = join(home.place, 'project')
-  mkdirSync(join(project, 'segments'), { recursive: true, mode: 0o700 })
-  writeFileSync(join(project, 'segments', 'one.ts'), 'code')
-  t.match(await home.run('init --vault project'), {
-    code: 7,
-    stderr: /If these files do not belong to a vault, choose/,
-  })
-  renameSync(join(project, 'segments'), join(project, 'parts'))
-  writeFileSync(join(project, 'lock'), 'package one\npackage two\n')
-  const refused = await home.run('init --vault project')
-  t.match(refused, { code: 5, stderr: /project\/lock is not a lock of Coffer/ })
-  t.equal(readFileSync(join(project, 'lock'), 'utf8'), 'package one\npackage two\n')
-  t.equal(readFileSync(join(project, 'parts', 'one.ts'), 'utf8'), 'code')
-})
+testHome(
+  'init refuses a directory with files that have names of vault files, and keeps these files',
+  async (t, home) => {
+    const project = join(home.place, 'project')
+    mkdirSync(join(project, 'segments'), { recursive: true, mode: 0o700 })
+    writeFileSync(join(project, 'segments', 'one.ts'), 'code')
+    t.match(await home.run('init --vault project'), {
+      code: 7,
+      stderr: /If these files do not belong to a vault, choose/,
+    })
+    renameSync(join(project, 'segments'), join(project, 'parts'))
+    writeFileSync(join(project, 'lock'), 'package one\npackage two\n')
+    const refused = await home.run('init --vault project')
+    t.match(refused, { code: 5, stderr: /project\/lock is not a lock of Coffer/ })
+    t.equal(readFileSync(join(project, 'lock'), 'utf8'), 'package one\npackage two\n')
+    t.equal(readFileSync(join(project, 'parts', 'one.ts'), 'utf8'), 'code')
+  },
+)
 
 t.test(
   'if the list of keys of a demo vault is missing, the advice of the error does not delete the vault',

@@ -100,27 +100,24 @@ t.test(
   },
 )
 
-t.test(
-  'the completion script for PowerShell has balanced brackets and puts unsafe text into quotes, and a lone = counts as an empty word',
-  async (t) => {
-    const { stdout: script } = await run(['completion', 'powershell'])
-    t.match(script, /^Register-ArgumentCompleter -Native -CommandName coffer -ScriptBlock \{$/m)
-    t.match(script, 'coffer completion words -- @words')
-    t.match(script, '[System.Management.Automation.CompletionResult]::new(')
-    const code = script.replace(/^ *#.*$/gm, '').replace(/"(?:`.|[^"`])*"|'(?:''|[^'])*'/g, '')
-    for (const [open, close] of ['()', '{}', '[]'].map((pair) => [...pair]))
-      t.equal(code.split(open!).length, code.split(close!).length, `${open} and ${close} are balanced`)
-    // If the script inserts a text without quotes, the text has no character that PowerShell expands.
-    const [, bare = ''] = /-match '([^']+)'/.exec(script) ?? []
-    for (const word of ['token', '--type', 'token:read', './a.json', 'a=b'])
-      t.match(word, new RegExp(bare), word)
-    for (const word of ['a b', '$(x)', '@x', '`x', 'a;b', "a'b", 'a|b', '{a}', 'a,b', 'a"b', '&a'])
-      t.notMatch(word, new RegExp(bare), word)
-    const offered = async (...words: string[]) => (await run(['completion', 'words', '--', ...words])).stdout
-    t.equal(await offered('token', '='), await offered('token', ''), 'a lone = is an empty word')
-    t.match(await offered('completion', 'pow'), /^powershell$/m)
-  },
-)
+t.test('the completion script for PowerShell has balanced brackets and quotes unsafe text', async (t) => {
+  const { stdout: script } = await run(['completion', 'powershell'])
+  t.match(script, /^Register-ArgumentCompleter -Native -CommandName coffer -ScriptBlock \{$/m)
+  t.match(script, 'coffer completion words -- @words')
+  t.match(script, '[System.Management.Automation.CompletionResult]::new(')
+  const code = script.replace(/^ *#.*$/gm, '').replace(/"(?:`.|[^"`])*"|'(?:''|[^'])*'/g, '')
+  for (const [open, close] of ['()', '{}', '[]'].map((pair) => [...pair]))
+    t.equal(code.split(open!).length, code.split(close!).length, `${open} and ${close} are balanced`)
+  // If the script inserts a text without quotes, the text has no character that PowerShell expands.
+  const [, bare = ''] = /-match '([^']+)'/.exec(script) ?? []
+  for (const word of ['token', '--type', 'token:read', './a.json', 'a=b'])
+    t.match(word, new RegExp(bare), word)
+  for (const word of ['a b', '$(x)', '@x', '`x', 'a;b', "a'b", 'a|b', '{a}', 'a,b', 'a"b', '&a'])
+    t.notMatch(word, new RegExp(bare), word)
+  const offered = async (...words: string[]) => (await run(['completion', 'words', '--', ...words])).stdout
+  t.equal(await offered('token', '='), await offered('token', ''), 'a lone = is an empty word')
+  t.match(await offered('completion', 'pow'), /^powershell$/m)
+})
 
 t.test('the feature for development containers installs Coffer and its completion', async (t) => {
   const folder = `${ROOT}fixtures/devcontainer/coffer`

@@ -41,7 +41,7 @@ t.test('an agent gets only the tools that its permissions allow, with schemas an
   for (const { name, description } of tools) t.ok((description ?? '').length > 10, name)
 })
 
-t.test('every MCP tool answers, and an error of a tool is equal to the error on the terminal', async (t) => {
+t.test('every MCP tool answers, and an error of a tool says what is wrong', async (t) => {
   const { client, call, home, destination } = await open(t)
   const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
   const reactor = await home.json(['reactor', 'create', '--name', 'hello', '--code', code])
@@ -96,7 +96,7 @@ t.test('every MCP tool answers, and an error of a tool is equal to the error on 
   t.ok(own.length > 10, 'every call is logged with the application')
 })
 
-t.test('options restrict the tools; wrong options, and keys that reveal data, are refused', async (t) => {
+t.test('options restrict the tools, and wrong options and keys that reveal data are refused', async (t) => {
   const { home, key, connect } = await open(t)
   const list = async (...words: string[]) => {
     const { client } = await connect({ words })
@@ -193,7 +193,7 @@ t.test(
 )
 
 t.test(
-  "with --url, the server performs the tools in no-reveal mode, and calls of proxies reach only hosts on the server's list",
+  'with --url, the server performs the tools in no-reveal mode, and calls only hosts on its list',
   async (t) => {
     const { home, key, destination, connect } = await open(t)
     await home.createToken(CARD)

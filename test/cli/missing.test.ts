@@ -12,21 +12,14 @@ import { testVault } from './home.js'
 const UUID = '1ec69f2a-3f0c-4f5e-8d6d-0f4c7f3a2b10'
 const CARD = '4242424242424242'
 
-/**
- * The test leaves out these operations, because the path has no id, or the command does not read the record with
- * that id.
- */
-const OTHERS = ['session authorize']
-
-/** The parameters of the path that the command has as arguments. */
+/** Returns the path parameters that are arguments of the command. */
 const idsOf = ({ endpoint, positionals }: RoutedOperation) =>
   endpoint.parameters.filter((parameter) => positionals.includes(parameter))
 
-const takesId = (definition: RoutedOperation) =>
-  idsOf(definition).length > 0 && !isControl(definition) && !OTHERS.includes(definition.name)
+const takesId = (definition: RoutedOperation) => idsOf(definition).length > 0 && !isControl(definition)
 
 t.test(
-  'the error of every operation with an id has the id, the noun, and the command to run next',
+  'for every operation with an id in its path, the error has the id, the noun, and the command to run next',
   async (t) => {
     const { ask } = await openTestVault()
     const named = (input: Input): Input => JSON.parse(JSON.stringify(input).replaceAll(/\$[a-z]+/g, 'nope'))

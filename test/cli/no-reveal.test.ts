@@ -80,7 +80,7 @@ t.test(
 )
 
 t.test(
-  'in no-reveal mode, an application with reveal rules sees masked data, and no caller sees fingerprints',
+  'in no-reveal mode, an application with reveal rules gets masked data, and no caller gets fingerprints',
   async (t) => {
     const { home, key } = await open(t)
     const env = { ...MODE.env, COFFER_API_KEY: key }

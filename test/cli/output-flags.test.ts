@@ -100,7 +100,7 @@ testVault(
 )
 
 testVault(
-  'if an environment variable selects the printed fields, a key that is shown only once is still printed',
+  'a command is refused if COFFER_FIELDS leaves out a key that is shown only once',
   async (t, home) => {
     const env = { COFFER_FIELDS: 'id,name' }
     const { id, key } = await home.createApp({ name: 'one', permissions: ['token:read'] })

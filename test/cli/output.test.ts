@@ -41,7 +41,7 @@ t.test('the default format is a table on a terminal, and JSON everywhere else', 
   t.equal(chooseFormat(createTerminal(), 'csv'), 'csv')
 })
 
-t.test('every format prints the answer without control characters', async (t) => {
+t.test('every format prints the answer, and no control character reaches a terminal', async (t) => {
   const list = listOf([card, hostile], 57)
   const one = listOf([card])
   const number = ['data.number']

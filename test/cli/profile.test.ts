@@ -99,36 +99,39 @@ testVault('a relative path in a profile is resolved when the profile is set', as
 const list = async (home: Home) =>
   (await home.json('tenant list')).map(({ name, is_used }: Record<string, unknown>) => [name, is_used])
 
-testVault('a tenant can be created, listed and selected, and later commands use it', async (t, home) => {
-  const staging = await home.json('tenant create Staging')
-  t.match(staging, { id: String, name: 'Staging', owner_id: String, settings: {} })
-  t.notOk('keys' in staging || 'number' in staging, 'keys are never shown')
-  t.same(await list(home), [
-    ['Staging', false],
-    ['default', true],
-  ])
-  t.equal(
-    (await home.json('tenant use staging')).id,
-    staging.id,
-    'names of tenants are compared without regard to case',
-  )
-  t.same(await list(home), [
-    ['Staging', true],
-    ['default', false],
-  ])
-  await home.createToken()
-  t.equal((await home.json('tenant get')).name, 'Staging')
-  t.equal((await home.json('vault status')).tenant.name, 'Staging')
-  t.equal((await home.json('token list --tenant default')).pagination.total_items, 0)
-  const env = { COFFER_TENANT: 'default' }
-  t.equal(
-    (await home.json('token list', { env })).pagination.total_items,
-    0,
-    'the environment overrides the selection',
-  )
-  t.equal((await home.json('token list')).pagination.total_items, 1)
-  t.equal(statSync(join(home.place, 'config', 'coffer', 'config.json')).mode & 0o777, 0o600)
-})
+testVault(
+  'a tenant can be created, listed and selected, and later commands use the selected tenant',
+  async (t, home) => {
+    const staging = await home.json('tenant create Staging')
+    t.match(staging, { id: String, name: 'Staging', owner_id: String, settings: {} })
+    t.notOk('keys' in staging || 'number' in staging, 'keys are never shown')
+    t.same(await list(home), [
+      ['Staging', false],
+      ['default', true],
+    ])
+    t.equal(
+      (await home.json('tenant use staging')).id,
+      staging.id,
+      'names of tenants are compared without regard to case',
+    )
+    t.same(await list(home), [
+      ['Staging', true],
+      ['default', false],
+    ])
+    await home.createToken()
+    t.equal((await home.json('tenant get')).name, 'Staging')
+    t.equal((await home.json('vault status')).tenant.name, 'Staging')
+    t.equal((await home.json('token list --tenant default')).pagination.total_items, 0)
+    const env = { COFFER_TENANT: 'default' }
+    t.equal(
+      (await home.json('token list', { env })).pagination.total_items,
+      0,
+      'the environment overrides the selection',
+    )
+    t.equal((await home.json('token list')).pagination.total_items, 1)
+    t.equal(statSync(join(home.place, 'config', 'coffer', 'config.json')).mode & 0o777, 0o600)
+  },
+)
 
 testVault(
   'selecting a tenant keeps other contents of config.json, and applies to one vault only',

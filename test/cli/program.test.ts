@@ -84,17 +84,20 @@ testHome('without arguments, the program and its nouns list their commands', asy
   t.notMatch(noun.stdout, '--passphrase-fd', 'options that every command has are described in one place only')
 })
 
-testHome('each noun has a manual page, and no text in it is taken for a roff request', async (t, home) => {
-  const page = (await home.run(['help', 'token', '--man'])).stdout
-  t.match(page, /^\.TH COFFER-TOKEN 1 /)
-  for (const text of ['.SS coffer token create [options]', '.B \\-\\-type <text>', 'coffer token list'])
-    t.ok(page.includes(text), text)
-  for (const line of page.split('\n')) t.match(line, /^(?!\.)|^\.(TH|SH|SS|TP|B|PP|nf|fi)( |$)/)
-  const whole = (await home.run(['help', '--man'])).stdout
-  for (const { name } of registry.nouns)
-    t.ok(whole.includes(`coffer\\-${name.replaceAll('-', '\\-')}(1)`), name)
-  t.match(whole, '.SH EXIT STATUS')
-})
+testHome(
+  'each noun has a manual page, and no text in the page is taken for a roff request',
+  async (t, home) => {
+    const page = (await home.run(['help', 'token', '--man'])).stdout
+    t.match(page, /^\.TH COFFER-TOKEN 1 /)
+    for (const text of ['.SS coffer token create [options]', '.B \\-\\-type <text>', 'coffer token list'])
+      t.ok(page.includes(text), text)
+    for (const line of page.split('\n')) t.match(line, /^(?!\.)|^\.(TH|SH|SS|TP|B|PP|nf|fi)( |$)/)
+    const whole = (await home.run(['help', '--man'])).stdout
+    for (const { name } of registry.nouns)
+      t.ok(whole.includes(`coffer\\-${name.replaceAll('-', '\\-')}(1)`), name)
+    t.match(whole, '.SH EXIT STATUS')
+  },
+)
 
 testHome('help is wrapped to the width of the terminal', async (t, home) => {
   const linesOf = async (noun: string, columns: number) => {

@@ -67,7 +67,7 @@ async function serve(t: Test, seed: unknown) {
 }
 
 t.test(
-  'a pull reads all records of another Coffer, and applying its seed creates an equal tenant',
+  'a pull reads a tenant of another Coffer without its tokens, and applying the seed creates an equal tenant',
   async (t) => {
     const server = await serve(t, TENANT)
     const { run, read, cwd } = workplaceFor(t)

@@ -187,7 +187,7 @@ testHome('without a vault, reactor dev needs a seed to replace expressions', asy
 })
 
 testHome(
-  'if code returns nothing that is used, a hint says what code with its image and place can return',
+  'if the result of code has no effect, a hint says what code with this image and transform can return',
   async (t, home) => {
     home.write('nothing.js', 'module.exports = async () => {}')
     home.write('other.js', 'module.exports = async () => ({ hello: 1 })')
@@ -208,23 +208,26 @@ testHome(
   },
 )
 
-testHome('a transform gets a message, and its result is the message that it returns', async (t, home) => {
-  home.write(
-    'change.js',
-    'module.exports = async ({ req, res }) => (req ?? res).body.x === 1 ? { body: { y: 2 } } : {}',
-  )
-  home.write(
-    'answer.js',
-    'module.exports = async () => ({ res: { statusCode: 418, headers: { a: "b" }, body: "x" } })',
-  )
-  for (const [words, expected] of [
-    ['change.js --transform request', { req: { body: '{"y":2}' } }],
-    ['change.js --transform response', { res: { body: '{"y":2}' } }],
-    ['answer.js --transform request', { res: { statusCode: 418, headers: { a: 'b' }, body: 'x' } }],
-  ] as const)
-    t.same(await home.json(`reactor dev ${words} --args {"body":{"x":1}}`), expected, words)
-  t.same(await home.json('reactor dev change.js --transform request --args {"body":{"x":2}}'), {})
-})
+testHome(
+  'reactor dev gives a transform a message and prints the message that the transform returns',
+  async (t, home) => {
+    home.write(
+      'change.js',
+      'module.exports = async ({ req, res }) => (req ?? res).body.x === 1 ? { body: { y: 2 } } : {}',
+    )
+    home.write(
+      'answer.js',
+      'module.exports = async () => ({ res: { statusCode: 418, headers: { a: "b" }, body: "x" } })',
+    )
+    for (const [words, expected] of [
+      ['change.js --transform request', { req: { body: '{"y":2}' } }],
+      ['change.js --transform response', { res: { body: '{"y":2}' } }],
+      ['answer.js --transform request', { res: { statusCode: 418, headers: { a: 'b' }, body: 'x' } }],
+    ] as const)
+      t.same(await home.json(`reactor dev ${words} --args {"body":{"x":1}}`), expected, words)
+    t.same(await home.json('reactor dev change.js --transform request --args {"body":{"x":2}}'), {})
+  },
+)
 
 testHome(
   'with --watch, reactor dev runs a file with its arguments each time the file is saved',

@@ -8,7 +8,7 @@ const CODE = "const { a } = require('plain'); module.exports = async () => ({ re
 const RUNTIME = JSON.stringify({ image: 'node22', dependencies: { plain: '1.0.0' } })
 
 testVault(
-  'code in a stored vault can use linked packages, and commands of the vault start no program of the project',
+  'code in a stored vault can use linked packages, and no command starts a program of the project',
   async (t, home) => {
     const project = createProject(t, { plain: 'exports.a = 7', '@acme/scoped': 'exports.b = 1' })
     const out = join(home.place, 'modules')

@@ -6,7 +6,7 @@ import { ruleOf, testVault } from './home.js'
 
 const CARDS = '/pci/ mask token:read'
 
-testVault('--rule accepts the short form, JSON and files in every command with rules', async (t, home) => {
+testVault('--rule accepts the short form, JSON and files', async (t, home) => {
   const create = async (...rules: string[]) => {
     const words = rules.flatMap((rule) => ['--rule', rule])
     return (await home.json(['app', 'create', '--name', 'a', '--type', 'private', ...words])).rules

@@ -211,7 +211,7 @@ testVault('control characters in data never reach the terminal', async (t, home)
   t.equal((await home.json('token get evil')).data, data, 'the JSON for programs contains the unchanged text')
 })
 
-testVault('--all asks for smaller pages if a page is too large', async (t, home) => {
+testVault('--all requests smaller pages if a page is too large', async (t, home) => {
   const data = 'x'.repeat(1_000_000)
   for (let n = 1; n <= 18; n++) await home.createToken({ id: `tok-${n}`, data })
   t.match(await home.run('token list --size 18 --reveal'), {

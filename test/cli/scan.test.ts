@@ -163,7 +163,7 @@ t.test('values are not found in the encodings that the help excludes', async (t)
 })
 
 t.test(
-  'a search for many values with a common ending takes no longer than a search for one value',
+  'a search for 1,000 values with a common ending does not compare every value at each place',
   async (t) => {
     const finder = new ValueFinder()
     const lengths = Array.from({ length: 1000 }, (_, index) => index + SHORTEST_VALUE)

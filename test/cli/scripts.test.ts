@@ -205,8 +205,8 @@ t.test(
     await machine.bash('coffer init')
     const closed = { code: 1, stdout: '', stderr: 'error: Standard output is closed, so nothing was done.\n' }
     const create = 'coffer app create --name a --type private --permission token:read'
-    // The command `exit` at the end keeps bash as the parent process. Without it, bash would replace itself by the last
-    // command.
+    // The command `exit` at the end keeps bash as the parent process. Without `exit`, bash would replace itself by the
+    // last command.
     for (const line of [`${create} >&-`, `(exec >&-; ${create})`, 'coffer token list >&-'])
       t.match(await machine.bash(`${line}; exit $?`), closed, line)
     t.match((await machine.bash('coffer app list')).stdout, '"total_items":0')
@@ -237,8 +237,8 @@ t.test('a pipeline of commands and jq succeeds, and it fails if one of its comma
     ['coffer token list --all -o ndjson | jq -r .id | sort | uniq | wc -l', '300\n'],
     ['coffer token list -o id | head -1 | xargs -n1 echo', 'row-299\n', told],
     ["coffer token list --size 3 | jq -r '.data[].id' | coffer token delete - --yes --quiet", ''],
-    // The deletion reads ids from the pipe. Meanwhile it must not lock the vault, because the list that writes the ids
-    // needs the vault.
+    // The deletion reads ids from the pipe. It must not lock the vault while it waits, because the list that writes
+    // the ids needs the vault.
     ['{ sleep 1; coffer token list --size 1 -o id; } | coffer token delete - --yes --quiet', ''],
     ['coffer token export | jq -s length', '296\n'],
     // An import that waits for more rows must not block other commands.

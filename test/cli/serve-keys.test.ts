@@ -63,7 +63,7 @@ t.test('the control key comes from a file or the environment, and is never print
 })
 
 t.test(
-  'a weak control key is refused, and for a stored vault any key without --control-stored',
+  'a weak control key is refused, and a stored vault refuses every control key without --control-stored',
   async (t) => {
     const place = workplaceFor(t)
     await runCommand(place, ['init', '--starter-apps'])
@@ -100,40 +100,46 @@ t.test(
   },
 )
 
-t.test('with --test-keys a seed chooses API keys of any form, also for other machines', async (t) => {
-  const place = workplaceFor(t)
-  writeSeed(place, 'seed.json', {
-    applications: [applicationWith(API_KEY), applicationWith(undefined, 'other')],
-  })
-  const { announcement, printed } = await serveFor(
-    t,
-    ['--ephemeral', ...REMOTE, '--seed', 'seed.json', '--test-keys'],
-    place,
-  )
-  t.match(announcement, { test_keys: true, applications: { other: { key: /^key_/ } } })
-  const { backend } = announcement.applications as Record<string, { key?: string; is_key_chosen?: boolean }>
-  t.match(backend, { id: String, is_key_chosen: true, key: undefined })
-  const ready = await (await fetch(`${announcement.url}/readyz`)).json()
-  t.same(ready, { status: 'ok', test_keys: true })
-  const made = await request(announcement, API_KEY, 'POST /tokens', { type: 'token', data: 'x' })
-  t.equal(made.status, 201)
-  for (const key of [`${API_KEY}x`, API_KEY.slice(0, -1), API_KEY.toUpperCase(), 'another-key-of-a-form'])
-    t.equal((await request(announcement, key, 'GET /tokens')).status, 401)
-  const self = await request(announcement, API_KEY, 'GET /applications/key')
-  t.notOk(JSON.stringify(self.json).includes(API_KEY))
-  t.match(printed.stderr, /accepts the API keys of its seed \(--test-keys\)/)
-  t.notOk(`${printed.stdout}${printed.stderr}`.includes(API_KEY))
-})
+t.test(
+  'with --test-keys, a seed can set API keys of any form, also on a server for other machines',
+  async (t) => {
+    const place = workplaceFor(t)
+    writeSeed(place, 'seed.json', {
+      applications: [applicationWith(API_KEY), applicationWith(undefined, 'other')],
+    })
+    const { announcement, printed } = await serveFor(
+      t,
+      ['--ephemeral', ...REMOTE, '--seed', 'seed.json', '--test-keys'],
+      place,
+    )
+    t.match(announcement, { test_keys: true, applications: { other: { key: /^key_/ } } })
+    const { backend } = announcement.applications as Record<string, { key?: string; is_key_chosen?: boolean }>
+    t.match(backend, { id: String, is_key_chosen: true, key: undefined })
+    const ready = await (await fetch(`${announcement.url}/readyz`)).json()
+    t.same(ready, { status: 'ok', test_keys: true })
+    const made = await request(announcement, API_KEY, 'POST /tokens', { type: 'token', data: 'x' })
+    t.equal(made.status, 201)
+    for (const key of [`${API_KEY}x`, API_KEY.slice(0, -1), API_KEY.toUpperCase(), 'another-key-of-a-form'])
+      t.equal((await request(announcement, key, 'GET /tokens')).status, 401)
+    const self = await request(announcement, API_KEY, 'GET /applications/key')
+    t.notOk(JSON.stringify(self.json).includes(API_KEY))
+    t.match(printed.stderr, /accepts the API keys of its seed \(--test-keys\)/)
+    t.notOk(`${printed.stdout}${printed.stderr}`.includes(API_KEY))
+  },
+)
 
-testHome('the text announcement names chosen keys without showing them', async (t, home) => {
-  home.write('seed.json', JSON.stringify({ applications: [applicationWith(API_KEY)] }))
-  const words = 'serve --port 0 --ephemeral --seed seed.json --test-keys -o table'
-  const env = { COFFER_CONTROL_KEY: KEY }
-  const { stdout, stderr } = await home.run(words, { env, interruptAt: 'Press Ctrl-C' })
-  t.match(stdout, /Control plane, for tests: .*, also for other machines, with the key that you chose/)
-  t.match(stdout, /backend +[0-9a-f-]{36} \(the key in the seed\)/)
-  t.notOk(`${stdout}${stderr}`.includes(KEY) || `${stdout}${stderr}`.includes(API_KEY))
-})
+testHome(
+  'the announcement as text mentions the keys that the user chose, but does not print them',
+  async (t, home) => {
+    home.write('seed.json', JSON.stringify({ applications: [applicationWith(API_KEY)] }))
+    const words = 'serve --port 0 --ephemeral --seed seed.json --test-keys -o table'
+    const env = { COFFER_CONTROL_KEY: KEY }
+    const { stdout, stderr } = await home.run(words, { env, interruptAt: 'Press Ctrl-C' })
+    t.match(stdout, /Control plane, for tests: .*, also for other machines, with the key that you chose/)
+    t.match(stdout, /backend +[0-9a-f-]{36} \(the key in the seed\)/)
+    t.notOk(`${stdout}${stderr}`.includes(KEY) || `${stdout}${stderr}`.includes(API_KEY))
+  },
+)
 
 t.test('a chosen API key is refused without --test-keys, or if its form is not allowed', async (t) => {
   const place = workplaceFor(t)
@@ -194,7 +200,7 @@ t.test('a server that the library starts accepts no test keys', async (t) => {
 })
 
 testHome(
-  'a seed may choose the key of a proxy, except where the key is the only protection',
+  'a seed may set the key of a proxy, unless this key is the only protection of the proxy',
   async (t, home) => {
     const key = '3fGx7vKq9TbWm2RhYzNc8D'
     const proxy = { name: 'bank', destination_url: 'https://bank.example.com/', key }

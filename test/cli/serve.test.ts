@@ -127,7 +127,7 @@ t.test(
 )
 
 testVault(
-  'serve finds applications for its samples by name, and says how to create a key if it does not know their keys',
+  'serve prints samples for existing applications, and says how to create a key if it does not know a key',
   async (t, home) => {
     const { id } = await home.createApp({ name: 'sup port', rules: [ruleOf('mask')] })
     const print = async (more = '') => {

@@ -15,7 +15,7 @@ const { place, run, json: read } = home
 home.write('pw', 'topsecret\n')
 const address = await sharedDatabase()
 
-t.test('every command can use a vault in a store', async (t) => {
+t.test('commands can use a vault in a store', async (t) => {
   const made = await read(`init --store ${address} --name team`)
   t.match(made, { store: address, tenant: { name: 'team' } })
   t.notOk('directory' in made)

@@ -36,7 +36,7 @@ t.test('commands find members, merchants and templates by their names', async (t
   t.equal((await json('tenant merchant list')).pagination.total_items, 0)
 })
 
-t.test('a terminal gets no control characters of an address or of a merchant', async (t) => {
+t.test('control characters in an address or a merchant never reach the terminal', async (t) => {
   const { run, json } = await createVaultHome(t)
   const hostile = 'a\u001b]0;x\u0007@example.com'
   const refused = await run(['tenant', 'set-security-contact', hostile])

@@ -209,7 +209,7 @@ t.test(
   },
 )
 
-t.test('a file of the wrong kind in the place of a vault file is refused without waiting', async (t) => {
+t.test('a vault file of the wrong kind, such as a pipe, is refused without waiting', async (t) => {
   const bench = await createBench(t)
   const head = join(bench.vault, readdirSync(bench.vault).find((name) => name.startsWith('head-'))!)
   rmSync(head)

@@ -26,7 +26,7 @@ async function connect(t: Test) {
   return { vault, home, run, asked }
 }
 
-t.test('commands give the same answers from a server as from a vault', async (t) => {
+t.test('commands read and delete tokens on a server', async (t) => {
   const { run, asked } = await connect(t)
   for (const number of ['1', '2', '3'])
     await run(['token', 'create'], `{"type":"token","id":"my-${number}","data":"d${number}"}`)
@@ -73,7 +73,7 @@ t.test('a flag that names a vault or a server overrides the environment', async 
   t.equal((await run(['app', 'whoami', '--url', SERVER], '', env)).code, 0)
 })
 
-testHome("if a server's list never ends, the command stops asking for pages", async (t, home) => {
+testHome("if a server's list never ends, the command stops requesting pages", async (t, home) => {
   const env = { COFFER_URL: SERVER, COFFER_API_KEY: 'key' }
   let asked = 0
   const serve = (pageOf: (page: number) => object[]): Fetch => {

@@ -1,5 +1,5 @@
 /**
- * The paths and properties that the newest client for Node knows. This file lists the paths and properties that
+ * The paths and properties that the newest client for Node uses. This file lists the paths and properties that
  * Coffer does not emulate, with the reasons.
  */
 import { readdirSync, readFileSync } from 'node:fs'
@@ -113,7 +113,7 @@ t.test('each property that the client sends is declared, refused or listed as ig
   }
 })
 
-/** For each response type of the client: an operation that returns it. */
+/** For each response type of the client: an operation that returns this type. */
 const ANSWERS: Record<string, string> = {
   Token: 'token get',
   TokenIntent: 'intent get',
@@ -164,7 +164,8 @@ const ANSWERS: Record<string, string> = {
   TenantMerchantPaginatedList: 'tenant merchant list',
 }
 /**
- * Attributes that no response has. Each one belongs to an area that is not emulated, or is newer than the API of 2023.
+ * Attributes that no response has. Each attribute belongs to an area that is not emulated, or is newer than the API
+ * of 2023.
  */
 const NEVER = {
   Token: 'enrichments network_token aliases authentication',
@@ -186,7 +187,7 @@ const NEVER = {
   GooglePayToken: 'type ingest_source',
   GooglePayMerchantCertificates: 'merchant_certificate_expiration_date',
   ApplePayToken: 'ingest_source',
-  // Certificates are not opened, so nobody knows their dates.
+  // Coffer does not read the dates of certificates.
   ApplePayMerchantCertificates:
     'merchant_certificate_expiration_date payment_processor_certificate_expiration_date',
   // Only Apple Pay with several merchants has these attributes.
@@ -194,7 +195,7 @@ const NEVER = {
   TokenServiceProviderDetails:
     'transaction_id currency_code transaction_amount cardholder_name device_manufacturer_identifier ' +
     'payment_data_type merchant_token_identifier authentication_responses status',
-  // Lists by page have no cursor.
+  // A list that is read by page number has no cursor.
   Pagination: 'after next',
 }
 /**
@@ -208,7 +209,7 @@ const IN_PART = [
   'Reactor.application',
   'Reactor.application',
   'ProxyTransformOptions.token',
-  // Coffer does not make up an issuer for the card of a wallet.
+  // Coffer does not invent an issuer for the card of a wallet.
   'GooglePayToken.card',
   'ApplePayToken.card',
 ]
@@ -226,10 +227,7 @@ t.test('each attribute that the client reads is declared or listed as absent', a
   t.strictSame([...found].sort(), never.sort())
 })
 
-/**
- * Yields each attribute of the client's type and of its nested types that the schema lacks, or that only the client
- * requires.
- */
+/** Yields each attribute, also of nested types, that the schema lacks or that only the client requires. */
 function* listAbsent(type: string, given: Schema): Generator<string> {
   const declaration = readAll(`serialization/types/${type}.d.ts`)[0]?.split('interface Raw {')[1] ?? ''
   const schema = memberOf(given)
@@ -270,16 +268,16 @@ const DONE: Record<string, string[]> = {
     'requestor_info',
     'metadata',
   ],
-  // The job stores these properties and shows only their effect.
+  // Another response has the content of a document. A job shows only the effect of these properties.
   'document create': ['document'],
   'updater job create': ['deduplicate_tokens', 'merchant_id', 'result_version'],
-  // The date replaces the date of the card. The other properties have no effect.
+  // The date in the body replaces the date of the card. The other properties have no effect.
   'network-token create': ['expiration_month', 'expiration_year', 'cardholder_info', 'merchant_id'],
   // The data of the intent, or the decrypted value of `encrypted`, becomes the data of the token.
   'token create': ['token_intent_id', 'encrypted'],
   'token create-child': ['token_intent_id', 'encrypted'],
   'intent create': ['data', 'encrypted'],
-  // A body is refused if a rule has conditions, because only rules of sessions may have them.
+  // A body is refused if a rule has conditions, because only rules of sessions may have conditions.
   'app create': ['rules.conditions', 'create_key'],
   'app update': ['rules.conditions'],
   // The response is the member with this id.

@@ -13,8 +13,8 @@ function membersOf(object: object): string[] {
 }
 
 /**
- * Returns every `group.call` of a client. If a getter throws, its area is not configured, and the function leaves out
- * the getter.
+ * Returns every `group.call` of a client. A getter that throws belongs to an area that is not configured, and is left
+ * out.
  */
 export function listCalls(client: object, below = '', depth = 0): string[] {
   return membersOf(client).flatMap((name) => {

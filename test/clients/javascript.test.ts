@@ -128,7 +128,7 @@ async function useCommon(t: Test, { served, open }: Setup): Promise<void> {
   t.ok((await manager.permissions.list()).length > 10)
 }
 
-/** Sends attributes in camel case, which the client translates. */
+/** Attributes in camel case. The client translates their names. */
 const DEVICE = {
   browserJavascriptEnabled: true,
   browserJavaEnabled: false,

@@ -1,6 +1,6 @@
 /**
- * The requests of the clients for Python, Go, Java and .NET, as their source code sends them. `fixtures/clients/README.md`
- * describes the files.
+ * The requests of the clients for Python, Go, Java and .NET, as their source code sends them.
+ * `fixtures/clients/README.md` describes the files.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'

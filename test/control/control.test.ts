@@ -124,7 +124,7 @@ t.test('/healthz is answered while a reset waits for a slow client', async (t) =
   await reset
 })
 
-t.test('if a fork is deleted while it checks a key, no request of another fork fails', async (t) => {
+t.test('if a fork is deleted while the fork checks a key, no request of another fork fails', async (t) => {
   const server = await startServer({ seed: SEED })
   t.teardown(() => server.stop())
   const [gone, own] = [await server.control.fork(), await server.control.fork()]
@@ -176,7 +176,7 @@ t.test('a fork has its own tenant, which begins with the data of the seed', asyn
   t.same((await get(left, '/tokens'))[0], 401, 'the keys of the fork are deleted')
 })
 
-t.test('the link of an invitation works only in the fork or base that created it', async (t) => {
+t.test('the link of an invitation works only in the vault or fork that created it', async (t) => {
   const vault = await open()
   const server = await startServer({ vault })
   t.teardown(async () => {
@@ -206,7 +206,7 @@ t.test('the link of an invitation works only in the fork or base that created it
   t.equal((await fetch(`${server.url}/invitations/accept?token=${'A'.repeat(43)}`)).status, 404)
 })
 
-t.test('forks and snapshots share the encrypted rows of the seed and copy nothing', async (t) => {
+t.test('forks and snapshots share the encrypted rows of the seed instead of copying them', async (t) => {
   const data = 'x'.repeat(20_000)
   const tokens = Array.from({ length: 200 }, (_, at) => ({ id: `token-${at}`, type: 'token' as const, data }))
   const vault = await openTestVault({ seed: { tokens } })
@@ -301,7 +301,7 @@ t.test('everything that depends on time follows the clock of the control plane',
 })
 
 t.test(
-  'advancing the clock erases codes that have expired, and restoring a state restores its codes',
+  'advancing the clock erases expired card codes, and restoring a state restores its card codes',
   async (t) => {
     let real = START
     const data = { number: '4242424242424242', cvc: '123' }
@@ -492,18 +492,21 @@ t.test('requests for areas that are not emulated are counted, without the ids in
   t.same(await control.notEmulated(), [])
 })
 
-t.test('state and clock cannot be set if the vault is on disk, or if the caller uses a key', async (t) => {
-  const vault = await open()
-  t.teardown(() => vault.stop())
-  const operations = ['control reset', 'control clock get', 'control request list', 'control page'] as const
-  for (const operation of operations)
-    await t.rejects(vault.ask(operation, {}, { key: vault.keys.ops! }), { code: 'forbidden' })
-  await t.rejects(
-    vault.control.page(),
-    { code: 'not_found', message: /coffer serve/ },
-    'there is no page without a server',
-  )
-})
+t.test(
+  'an application cannot use the control plane, and without a server there is no dashboard',
+  async (t) => {
+    const vault = await open()
+    t.teardown(() => vault.stop())
+    const operations = ['control reset', 'control clock get', 'control request list', 'control page'] as const
+    for (const operation of operations)
+      await t.rejects(vault.ask(operation, {}, { key: vault.keys.ops! }), { code: 'forbidden' })
+    await t.rejects(
+      vault.control.page(),
+      { code: 'not_found', message: /coffer serve/ },
+      'there is no page without a server',
+    )
+  },
+)
 
 t.test('the control plane counts how often each caller got the data of a token in plaintext', async (t) => {
   const granted = { priority: 1, container: '/', permissions: ['token:read'], transform: 'reveal' } as const

@@ -128,54 +128,51 @@ t.test('a sign-in link works once, within two minutes', async (t) => {
   )
 })
 
-t.test(
-  'the cookie of the dashboard also reaches other ports of the host, and is useless without the secret of the page',
-  async (t) => {
-    const { send, asks, ask, signIn, present } = await open(t)
-    const both = async () => {
-      const { headers, json } = await signIn()
-      return { cookie: headers.get('set-cookie')!.split(';')[0]!, 'coffer-page-secret': json.page_secret }
+t.test('the cookie of the dashboard is useless without the secret of the page', async (t) => {
+  const { send, asks, ask, signIn, present } = await open(t)
+  const both = async () => {
+    const { headers, json } = await signIn()
+    return { cookie: headers.get('set-cookie')!.split(';')[0]!, 'coffer-page-secret': json.page_secret }
+  }
+  const first = await both()
+  const second = await both()
+  const [{ cookie }, { 'coffer-page-secret': secret }] = [first, second]
+  const paths = (given: Record<string, string>) => {
+    present(given)
+    const request = { method: 'GET', target: '/tokens', application: 'x' }
+    return Promise.all([
+      ask('token list'),
+      ask('control reset'),
+      asks({ after: 0 }),
+      asks({ access: { permission: 'token:read', target: '/' } }),
+      asks({ request }),
+    ])
+  }
+  for (const [name, given] of Object.entries({
+    'the cookie alone': { cookie },
+    'with an empty secret': { cookie, 'coffer-page-secret': '' },
+    'with the secret of another session': { cookie, 'coffer-page-secret': secret },
+    'with itself': { cookie, 'coffer-page-secret': cookie.split('=')[1]! },
+    'the secret alone': { 'coffer-page-secret': secret },
+  }))
+    for (const { status, json } of await paths(given)) {
+      t.equal(status, 401, name)
+      t.match(json, { detail: /signed out/ })
     }
-    const first = await both()
-    const second = await both()
-    const [{ cookie }, { 'coffer-page-secret': secret }] = [first, second]
-    const paths = (given: Record<string, string>) => {
-      present(given)
-      const request = { method: 'GET', target: '/tokens', application: 'x' }
-      return Promise.all([
-        ask('token list'),
-        ask('control reset'),
-        asks({ after: 0 }),
-        asks({ access: { permission: 'token:read', target: '/' } }),
-        asks({ request }),
-      ])
-    }
-    for (const [name, given] of Object.entries({
-      'the cookie alone': { cookie },
-      'with an empty secret': { cookie, 'coffer-page-secret': '' },
-      'with the secret of another session': { cookie, 'coffer-page-secret': secret },
-      'with itself': { cookie, 'coffer-page-secret': cookie.split('=')[1]! },
-      'the secret alone': { 'coffer-page-secret': secret },
-    }))
-      for (const { status, json } of await paths(given)) {
-        t.equal(status, 401, name)
-        t.match(json, { detail: /signed out/ })
-      }
-    present({ cookie })
-    t.match(
-      await send('/_dashboard/session'),
-      { status: 401 },
-      'the response does not even contain the version of the program',
-    )
-    present({ cookie, 'coffer-page-secret': secret })
-    t.match(await send('/_dashboard/session'), { json: { is_signed_in: false } })
-    for (const given of [first, second]) {
-      present(given)
-      t.equal((await ask('token list')).status, 200, 'cookie and secret together are accepted')
-      t.match(await send('/_dashboard/session'), { json: { is_signed_in: true } })
-    }
-  },
-)
+  present({ cookie })
+  t.match(
+    await send('/_dashboard/session'),
+    { status: 401 },
+    'the response does not even contain the version of the program',
+  )
+  present({ cookie, 'coffer-page-secret': secret })
+  t.match(await send('/_dashboard/session'), { json: { is_signed_in: false } })
+  for (const given of [first, second]) {
+    present(given)
+    t.equal((await ask('token list')).status, 200, 'cookie and secret together are accepted')
+    t.match(await send('/_dashboard/session'), { json: { is_signed_in: true } })
+  }
+})
 
 t.test(
   'a session of the dashboard can be used only from this machine, and only by the page of the dashboard',
@@ -437,7 +434,7 @@ t.test(
   },
 )
 
-t.test('when the dashboard asks for a decision on access, no operation is performed', async (t) => {
+t.test('the dashboard shows which rule decides on access, or why no rule applies', async (t) => {
   const { asks, signIn } = await open(t)
   await signIn()
   const decide = (target: string, more: object = {}) =>
@@ -454,33 +451,36 @@ t.test('when the dashboard asks for a decision on access, no operation is perfor
   t.same((await decide('/pci/', { application: 'x' })).json, [])
 })
 
-t.test('no key, configuration of a reactor or output of code reaches the dashboard', async (t) => {
-  const { ask, own, signIn } = await open(t)
-  await signIn()
-  const grants = { type: 'private', permissions: ['token:read'], create_key: true }
-  const made = await ask('app create', { name: 'new', ...grants })
-  t.match(made, { status: 201, json: { name: 'new', keys: [] } })
-  t.notOk('key' in made.json)
-  t.strictSame(Object.keys((await ask('control fork create')).json), ['id'])
-  const code = `module.exports = async ({ configuration }) => {
+t.test(
+  'the dashboard gets no key, no configuration of a reactor, and output of code only without data',
+  async (t) => {
+    const { ask, own, signIn } = await open(t)
+    await signIn()
+    const grants = { type: 'private', permissions: ['token:read'], create_key: true }
+    const made = await ask('app create', { name: 'new', ...grants })
+    t.match(made, { status: 201, json: { name: 'new', keys: [] } })
+    t.notOk('key' in made.json)
+    t.strictSame(Object.keys((await ask('control fork create')).json), ['id'])
+    const code = `module.exports = async ({ configuration }) => {
     console.log("PRINTED"); throw new Error("THROWN " + configuration.KEY) }`
-  const reactor = await ask('reactor create', { name: 'noisy', code, configuration: { KEY: 'SETTING' } })
-  t.match(reactor, { status: 201, json: { configuration: { KEY: /^$/ } } })
-  const { id } = reactor.json
-  await t.rejects(own('reactor react', { id }))
-  const list = await ask('reactor list')
-  const seen = [list, await ask('reactor patch', { id, name: 'loud' }), await ask('reactor logs', { id })]
-  t.same(
-    seen.map(({ status }) => status),
-    [200, 204, 200],
-  )
-  const told = JSON.stringify([reactor, ...seen].map(({ json }) => json))
-  t.notMatch(told.replaceAll(JSON.stringify(code), ''), /PRINTED|SETTING|THROWN/)
-  const withheld = '[withheld: it would reveal data of a token]'
-  t.match(await ask('reactor scrubbed-logs', { id }), {
-    json: [{ console: [{ level: 'log', text: 'PRINTED' }], errors: { error: [withheld] } }],
-  })
-})
+    const reactor = await ask('reactor create', { name: 'noisy', code, configuration: { KEY: 'SETTING' } })
+    t.match(reactor, { status: 201, json: { configuration: { KEY: /^$/ } } })
+    const { id } = reactor.json
+    await t.rejects(own('reactor react', { id }))
+    const list = await ask('reactor list')
+    const seen = [list, await ask('reactor patch', { id, name: 'loud' }), await ask('reactor logs', { id })]
+    t.same(
+      seen.map(({ status }) => status),
+      [200, 204, 200],
+    )
+    const told = JSON.stringify([reactor, ...seen].map(({ json }) => json))
+    t.notMatch(told.replaceAll(JSON.stringify(code), ''), /PRINTED|SETTING|THROWN/)
+    const withheld = '[withheld: it would reveal data of a token]'
+    t.match(await ask('reactor scrubbed-logs', { id }), {
+      json: [{ console: [{ level: 'log', text: 'PRINTED' }], errors: { error: [withheld] } }],
+    })
+  },
+)
 
 /** Code that prints and throws `args.text` and the data of the token card-1 in many ways. */
 const NOISY = `module.exports = async ({ args, configuration, svc }) => {

@@ -71,7 +71,7 @@ t.test('each kind of fault applies to the requests that its rule selects', async
     t.ok(seen.includes(each), each)
 })
 
-/** RFC 9110 renamed these statuses. For these statuses, Node has the names that were used before RFC 9110. */
+/** For these statuses, Node has the names from before RFC 9110. */
 const TITLES: Record<number, string> = { 413: 'Content Too Large', 422: 'Unprocessable Content' }
 
 t.test('a problem document of an injected fault has the type and title of its status', async (t) => {

@@ -1,4 +1,4 @@
-/** A jump of the clock does the work of the vault in the order of its due times. */
+/** After a jump of the clock, the vault does its due work in the order of the due times. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -34,7 +34,10 @@ async function open(t: Test, allowNet: string[] = ['127.0.0.1']) {
   return { server, control, receiver, ask, upload }
 }
 
-/** A job after 50 days, one after 10 days, a token that expires after 30 days, a network token that changes after 20 days. */
+/**
+ * Prepares a job after 50 days, a job after 10 days, a token that expires after 30 days, and a network token that
+ * changes after 20 days.
+ */
 async function prepare({ ask, upload }: Awaited<ReturnType<typeof open>>) {
   const data = { number: '4111111111111111', expiration_month: 12, expiration_year: 2035 }
   const card = await ask('token create', { type: 'card', data, expires_at: after(30) })
@@ -74,7 +77,7 @@ t.test('work that is due within a jump is done in order, as if the clock had not
     [
       [completed, early, after(10)],
       [updated, networkToken.id, after(20)],
-      // The token expired after 30 days. The vault notices this when the clock stops next, after 50 days.
+      // The token expired after 30 days. The vault notices the expiry at the next stop of the clock, after 50 days.
       [expired, card.id, after(50)],
       [completed, late, after(50)],
     ],
@@ -94,7 +97,7 @@ t.test('work that is due within a jump is done in order, as if the clock had not
   t.equal((await ask('webhook deliveries')).pagination.total_items, 0)
 })
 
-t.test('an event that could not be sent during a jump is sent after it', async (t) => {
+t.test('an event that could not be sent during a jump is sent after the jump', async (t) => {
   const opened = await open(t)
   const { control, receiver } = opened
   const answer = receiver.state.answer
@@ -113,12 +116,12 @@ t.test('an event that could not be sent during a jump is sent after it', async (
   )
 })
 
-t.test('after a jump, an event waits if its host is not allowed or a listener has to take it', async (t) => {
+t.test('after a jump, an event waits if its host is not allowed or if a listener must take it', async (t) => {
   const opened = await open(t, [])
   const { control, ask } = opened
   const listener = await control.listeners.open({ events: [...EVENTS] })
   await prepare(opened)
-  // A webhook whose events nobody takes is deleted.
+  // Without this call, the webhook would be deleted, because nobody takes its events.
   t.strictSame(await control.listeners.take({ id: listener.id, timeout: '1ms' }), [])
   await control.clock.advance({ by: '90d' })
   t.equal((await control.webhooks({ count: 4, timeout: '1m' })).length, 4)

@@ -50,7 +50,7 @@ t.test('a network token becomes inactive when the time in the setting has passed
   t.equal((await ask('config get', { name: 'network_tokens.inactive_after' })).value, 'never')
 })
 
-t.test('the control plane changes the status in the place of the network', async (t) => {
+t.test('the control plane can change the status of a network token, as the network would', async (t) => {
   const { control, ask, create, statusOf } = await open(t)
   const { id } = await create()
   for (const status of ['inactive', 'suspended', 'active'] as const) {
@@ -107,7 +107,7 @@ t.test('the events of a network token contain neither its number nor the card nu
   t.notMatch(JSON.stringify(events()), /4111111111111111/)
 })
 
-t.test('forks and snapshots have the network tokens of the vault', async (t) => {
+t.test('a snapshot restores network tokens, and a fork or a reset begins without them', async (t) => {
   const { control, ask, create, statusOf } = await open(t)
   const { id } = await create()
   const number = async (asking: typeof ask) =>

@@ -63,7 +63,7 @@ async function open(t: Test, given: Seed = seed) {
   return { server, page, complaints, told, show }
 }
 
-/** The texts of the cells of the row, by container. */
+/** Returns the texts of the cells in the row, by container. */
 async function readRow(page: Page, name: string): Promise<Record<string, string>> {
   const table = page.locator('.matrix table')
   const heads = await table.locator('thead th code').allInnerTexts()
@@ -326,57 +326,65 @@ t.test('rules are rows of a form, and the server previews them', options, async 
   t.notMatch(told.join('\n'), new RegExp(`${MARK}|5555555555554444|key_[0-9A-Za-z]{10}`))
 })
 
-t.test('what the form does not understand is shown and kept', options, async (t) => {
-  const { page, show } = await open(t)
-  await show('applications', 'Applications')
-  await page.getByRole('link', { name: 'support' }).click()
-  await page.getByRole('button', { name: 'Edit rules' }).click()
-  const dialog = page.getByRole('dialog')
-  await dialog.getByRole('button', { name: 'Edit as JSON' }).click()
-  const text = dialog.getByLabel('Permissions and rules (JSON)')
-  const strange = {
-    ...{ name: 'support', from_later: 1 },
-    rules: [
-      rule(2, '/pci/', 'rot13', { only_at_night: true, permissions: ['token:read', 'token:teleport'] }),
-    ],
-  }
-  await text.fill(JSON.stringify(strange))
-  await dialog.getByRole('button', { name: 'Edit as form' }).click()
-  await dialog.getByText('Kept, but not understood by this form: {"only_at_night":true}').waitFor()
-  t.equal(await dialog.getByLabel('Sees').inputValue(), 'rot13')
-  await dialog.getByText('No preview yet').waitFor()
-  await dialog.getByText('token:teleport').first().waitFor()
-  await dialog.getByLabel('Description').fill('kept')
-  await dialog.getByRole('button', { name: 'Edit as JSON' }).click()
-  const [first] = strange.rules
-  t.same(JSON.parse(await text.inputValue()), { ...strange, rules: [{ ...first, description: 'kept' }] })
-  for (const [bad, message] of [
-    ['{', 'JSON'],
-    ['[]', 'Write a JSON object.'],
-    ['{"rules":{}}', 'The form cannot show this: rules is not a list.'],
-  ] as const) {
-    await text.fill(bad)
+t.test(
+  'the form shows and keeps properties, transforms and permissions that it does not support',
+  options,
+  async (t) => {
+    const { page, show } = await open(t)
+    await show('applications', 'Applications')
+    await page.getByRole('link', { name: 'support' }).click()
+    await page.getByRole('button', { name: 'Edit rules' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Edit as JSON' }).click()
+    const text = dialog.getByLabel('Permissions and rules (JSON)')
+    const strange = {
+      ...{ name: 'support', from_later: 1 },
+      rules: [
+        rule(2, '/pci/', 'rot13', { only_at_night: true, permissions: ['token:read', 'token:teleport'] }),
+      ],
+    }
+    await text.fill(JSON.stringify(strange))
     await dialog.getByRole('button', { name: 'Edit as form' }).click()
-    await dialog.getByRole('alert').filter({ hasText: message }).waitFor()
-    t.equal(await text.inputValue(), bad, 'the text stays')
-  }
-})
+    await dialog.getByText('Kept, but not understood by this form: {"only_at_night":true}').waitFor()
+    t.equal(await dialog.getByLabel('Sees').inputValue(), 'rot13')
+    await dialog.getByText('No preview yet').waitFor()
+    await dialog.getByText('token:teleport').first().waitFor()
+    await dialog.getByLabel('Description').fill('kept')
+    await dialog.getByRole('button', { name: 'Edit as JSON' }).click()
+    const [first] = strange.rules
+    t.same(JSON.parse(await text.inputValue()), { ...strange, rules: [{ ...first, description: 'kept' }] })
+    for (const [bad, message] of [
+      ['{', 'JSON'],
+      ['[]', 'Write a JSON object.'],
+      ['{"rules":{}}', 'The form cannot show this: rules is not a list.'],
+    ] as const) {
+      await text.fill(bad)
+      await dialog.getByRole('button', { name: 'Edit as form' }).click()
+      await dialog.getByRole('alert').filter({ hasText: message }).waitFor()
+      t.equal(await text.inputValue(), bad, 'the text stays')
+    }
+  },
+)
 
-t.test('Escape asks before it discards what only a button has changed', options, async (t) => {
-  const { page, show } = await open(t)
-  await show('applications', 'Applications')
-  await page.getByRole('link', { name: 'support' }).click()
-  const dialog = page.getByRole('dialog')
-  await page.getByRole('button', { name: 'Edit rules' }).click()
-  await dialog.waitFor()
-  await page.keyboard.press('Escape')
-  await dialog.waitFor({ state: 'hidden' })
-  await page.getByRole('button', { name: 'Edit rules' }).click()
-  await dialog.getByRole('button', { name: 'Remove rule 1' }).click()
-  await page.keyboard.press('Escape')
-  await dialog.getByText('Press Escape again to discard the changes').waitFor()
-  t.equal(await dialog.locator('.rule-rows > li').count(), 1, 'the change is still there')
-  await page.keyboard.press('Escape')
-  await dialog.waitFor({ state: 'hidden' })
-  t.equal(await page.locator('.rules > li').count(), 3, 'nothing is saved')
-})
+t.test(
+  'after a change with a button, the first Escape warns, and the second Escape discards the change',
+  options,
+  async (t) => {
+    const { page, show } = await open(t)
+    await show('applications', 'Applications')
+    await page.getByRole('link', { name: 'support' }).click()
+    const dialog = page.getByRole('dialog')
+    await page.getByRole('button', { name: 'Edit rules' }).click()
+    await dialog.waitFor()
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'hidden' })
+    await page.getByRole('button', { name: 'Edit rules' }).click()
+    await dialog.getByRole('button', { name: 'Remove rule 1' }).click()
+    await page.keyboard.press('Escape')
+    await dialog.getByText('Press Escape again to discard the changes').waitFor()
+    t.equal(await dialog.locator('.rule-rows > li').count(), 1, 'the change is still there')
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'hidden' })
+    t.equal(await page.locator('.rules > li').count(), 3, 'nothing is saved')
+  },
+)

@@ -1,4 +1,7 @@
-/** The parts of the dashboard's accessibility that axe-core does not check: announcements, titles, forced colours, widths between phone and desk, long lists. */
+/**
+ * The parts of the dashboard's accessibility that axe-core does not check: announcements, titles, forced colours,
+ * widths between phone and desktop, and long lists.
+ */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type { Seed } from '../../src/index.js'
@@ -11,7 +14,7 @@ const seed: Seed = JSON.parse(
 const LIVE = '[aria-live=polite]'
 
 t.test(
-  'a screen reader hears of new requests, not of those before a reload',
+  'new requests are announced to a screen reader, and requests from before a reload are not',
   { ...needsChromium, timeout: 200_000 },
   async (t) => {
     const { server, page, call } = await open(t, seed)
@@ -35,7 +38,7 @@ t.test(
 )
 
 t.test(
-  'loading is announced, each item has a title, and forced colours show what is chosen',
+  'loading is announced, each item has a title, and forced colours show the selected item',
   { ...needsChromium, timeout: 300_000 },
   async (t) => {
     const { server, page } = await open(t, seed)
@@ -134,7 +137,7 @@ t.test('every screen fits a tablet and a small laptop', { ...needsChromium, time
 })
 
 t.test(
-  'a log of 1,000 records draws only what is in view',
+  'in a log of 1,000 records, the page renders only the visible records',
   { ...needsChromium, timeout: 200_000 },
   async (t) => {
     const { server, page } = await open(t, seed)

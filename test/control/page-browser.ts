@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import { type CofferServer, type Seed, type ServerOptions, startServer } from '../../src/index.js'
 import { launchChromium } from '../http/chromium.js'
 
-/** Starts a server and opens a browser beside it. `told` collects the responses of the server to the page. */
+/** Starts a server and a browser. `told` collects the responses of the server to the page. */
 export async function open(t: Test, seed: Seed, options: Pick<ServerOptions, 'allowNet'> = {}) {
   const server = await startServer({ ...options, seed })
   const browser = await launchChromium()

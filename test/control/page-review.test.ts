@@ -1,4 +1,7 @@
-/** Behaviours of the dashboard that a review in Chromium found wrong or missing, and its reading order for a screen reader. */
+/**
+ * Behaviours of the dashboard in Chromium that a review found wrong or missing, and the reading order for a screen
+ * reader.
+ */
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t from 'tap'
@@ -43,7 +46,7 @@ const detailOf = (page: Page) => page.locator('.detail')
 const pressButton = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).click()
 
 t.test(
-  'the page shows how work in background ended, and asks before it discards or deletes',
+  'the page shows how background work ended, and discards or deletes only after a confirmation',
   { ...needsChromium, timeout: 300_000 },
   async (t) => {
     const { server, page, complaints, call } = await open(t, seed)
@@ -92,43 +95,46 @@ t.test(
       t.notOk('formula' in after)
     })
 
-    await t.test('Escape keeps edited rules, and a new application with an expiry is chosen', async (t) => {
-      await show(page, 'applications', 'Applications')
-      await page.getByRole('link', { name: 'support' }).click()
-      await detail.getByRole('heading', { name: 'support' }).waitFor()
-      await pressButton(page, 'Edit rules')
-      await dialog.getByLabel('Number').first().fill('7')
-      await page.keyboard.press('Escape')
-      await dialog.getByText('Press Escape again to discard the changes').waitFor()
-      t.equal(await dialog.getByLabel('Number').first().inputValue(), '7')
-      await page.keyboard.press('Escape')
-      await dialog.waitFor({ state: 'detached' })
+    await t.test(
+      'the first Escape in edited rules only warns, and a new application with an expiry is selected',
+      async (t) => {
+        await show(page, 'applications', 'Applications')
+        await page.getByRole('link', { name: 'support' }).click()
+        await detail.getByRole('heading', { name: 'support' }).waitFor()
+        await pressButton(page, 'Edit rules')
+        await dialog.getByLabel('Number').first().fill('7')
+        await page.keyboard.press('Escape')
+        await dialog.getByText('Press Escape again to discard the changes').waitFor()
+        t.equal(await dialog.getByLabel('Number').first().inputValue(), '7')
+        await page.keyboard.press('Escape')
+        await dialog.waitFor({ state: 'detached' })
 
-      await pressButton(page, 'New application')
-      await dialog.getByLabel('Name', { exact: true }).fill('nightly')
-      await dialog.getByLabel('Expires (UTC)').fill('2090-01-15T09:00:00')
-      await pressButton(page, 'Create')
-      await detail.getByRole('heading', { name: 'nightly' }).waitFor()
-      t.equal(
-        await page.locator('.items [aria-current]').innerText(),
-        await page.getByRole('link', { name: 'nightly' }).innerText(),
-      )
-      t.equal(await page.locator('.items [aria-current]').count(), 1, 'no other application is chosen')
-      const made = async () =>
-        (await server.ask('app list', { size: 100 })).data.find(({ name }) => name === 'nightly')!
-      t.match(await made(), { expires_at: /^2090-01-15T09:00:00/ })
-      await detail.getByText('2090-01-15 09:00:00 UTC').waitFor()
-      await pressButton(page, 'Edit rules')
-      t.match(await dialog.getByLabel('Expires (UTC)').inputValue(), /^2090-01-15T09:00/)
-      await dialog.getByLabel('Expires (UTC)').fill('2020-01-15T09:00:00')
-      await pressButton(page, 'Save')
-      await dialog.locator('.fault').waitFor()
-      t.equal(await dialog.getByLabel('Expires (UTC)').getAttribute('aria-invalid'), 'true', 'at the field')
-      await dialog.getByLabel('Expires (UTC)').fill('')
-      await pressButton(page, 'Save')
-      await dialog.waitFor({ state: 'detached' })
-      t.notOk('expires_at' in (await made()))
-    })
+        await pressButton(page, 'New application')
+        await dialog.getByLabel('Name', { exact: true }).fill('nightly')
+        await dialog.getByLabel('Expires (UTC)').fill('2090-01-15T09:00:00')
+        await pressButton(page, 'Create')
+        await detail.getByRole('heading', { name: 'nightly' }).waitFor()
+        t.equal(
+          await page.locator('.items [aria-current]').innerText(),
+          await page.getByRole('link', { name: 'nightly' }).innerText(),
+        )
+        t.equal(await page.locator('.items [aria-current]').count(), 1, 'no other application is chosen')
+        const made = async () =>
+          (await server.ask('app list', { size: 100 })).data.find(({ name }) => name === 'nightly')!
+        t.match(await made(), { expires_at: /^2090-01-15T09:00:00/ })
+        await detail.getByText('2090-01-15 09:00:00 UTC').waitFor()
+        await pressButton(page, 'Edit rules')
+        t.match(await dialog.getByLabel('Expires (UTC)').inputValue(), /^2090-01-15T09:00/)
+        await dialog.getByLabel('Expires (UTC)').fill('2020-01-15T09:00:00')
+        await pressButton(page, 'Save')
+        await dialog.locator('.fault').waitFor()
+        t.equal(await dialog.getByLabel('Expires (UTC)').getAttribute('aria-invalid'), 'true', 'at the field')
+        await dialog.getByLabel('Expires (UTC)').fill('')
+        await pressButton(page, 'Save')
+        await dialog.waitFor({ state: 'detached' })
+        t.notOk('expires_at' in (await made()))
+      },
+    )
 
     await t.test(
       'snapshots and forks are deleted after a question, and a reload keeps the chosen fork',
@@ -156,7 +162,7 @@ t.test(
       },
     )
 
-    await t.test('one of something has no plural', async (t) => {
+    await t.test('a count of one has a noun in the singular', async (t) => {
       await server.control.requests.clear()
       for (const { id } of (await server.ask('token list', { size: 100 })).data.slice(1))
         await server.ask('token delete', { id })
@@ -204,7 +210,7 @@ t.test(
     })
 
     await t.test(
-      'a delivery is shown in view, sending again is announced, and a blocked one says so',
+      'sending a delivery again is announced, and a blocked delivery is marked as blocked',
       async (t) => {
         for (let at = 0; at < 12; at++) await server.ask('token create', { type: 'token', data: `${at}` })
         await show(page, 'webhooks', 'Webhooks')
@@ -249,7 +255,7 @@ t.test(
     )
 
     await t.test(
-      'an answer about a vault that changed meanwhile is shown, and then read again',
+      'if the vault changes during a request of the page, the page shows the answer and then requests it again',
       async (t) => {
         await show(page, 'requests', 'Requests')
         const held: (() => void)[] = []
@@ -308,7 +314,7 @@ t.test(
     await call('/tokens/none')
     await signIn(server, page)
 
-    await t.test('a list says how much of it is shown, and has links to the rest', async (t) => {
+    await t.test('a list says how many of its records are shown, and links to the others', async (t) => {
       const people = 52 + (await server.ask('invite list', {})).pagination.total_items
       for (const [screen, title, total, oldest] of [
         ['proxies', 'Proxies', 101, 'proxy-0'],
@@ -375,7 +381,7 @@ t.test(
       await page.setViewportSize({ width: 1400, height: 900 })
     })
 
-    await t.test('an address that leads nowhere says so, and the log has names', async (t) => {
+    await t.test('an unknown address is reported, and the log shows names', async (t) => {
       await show(page, 'nonsense', 'Requests')
       await page.getByText('There is no screen “nonsense”. This is the screen Requests.').waitFor()
       await show(page, 'tokens/nope', 'Tokens')
@@ -389,7 +395,7 @@ t.test(
       t.match(await link.innerText(), /^proxy-7/, 'an object is shown by its name')
     })
 
-    await t.test('the objects of the log look like links, and lead to the object', async (t) => {
+    await t.test('an object in the log looks like a link and leads to the object', async (t) => {
       await show(page, 'log?find=card-visa', 'Log')
       const link = page.locator('tbody tr:first-child td:last-child a')
       await link.waitFor()
@@ -442,7 +448,7 @@ t.test(
   },
 )
 
-/** The texts that do not follow in this order. */
+/** Returns the texts of `wanted` that `read` does not contain in this order. */
 function missingOf(read: readonly string[], wanted: readonly string[]): string[] {
   let from = 0
   return wanted.filter((text) => {
@@ -454,7 +460,7 @@ function missingOf(read: readonly string[], wanted: readonly string[]): string[]
 
 const READ = ['banner', 'navigation', 'main', 'region', 'article', 'heading', 'table', 'list', 'form']
 
-/** The landmarks, headings and lists of Chromium's accessibility tree, in reading order. */
+/** Returns the landmarks, headings and lists of Chromium's accessibility tree, in reading order. */
 async function readTree(session: Awaited<ReturnType<ReturnType<Page['context']>['newCDPSession']>>) {
   const { nodes } = await session.send('Accessibility.getFullAXTree')
   const known = new Map(nodes.map((node) => [node.nodeId, node]))

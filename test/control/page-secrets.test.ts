@@ -1,7 +1,7 @@
 /**
- * Attacks on the rule that the dashboard shows no plaintext: puts marks into every place where a value is stored,
- * received, printed or refused, opens every screen and form in Chromium, and looks for the marks in the page and in the
- * answers that the page has received.
+ * Tests that the dashboard shows no plaintext. The test puts marks into every place where a value is stored,
+ * received, printed or refused. Then it opens every screen and form in Chromium, and searches the page and the
+ * answers to the page for the marks.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ const NOISY = `module.exports = async ({ args, configuration }) => {
   throw Object.assign(new Error('no ' + args.text), { status: 400, errors: { [args.text]: [configuration.KEY] } })
 }`
 
-/** Answers every request with a mark, and with what it received. */
+/** Answers every request with a mark and with the content of the request. */
 async function startReceiver(t: Test) {
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = []
@@ -124,7 +124,7 @@ t.test(
 
     await signIn(server, page)
     const seen: string[] = []
-    /** Returns the content of the page, and also the values that a person has not typed into fields. */
+    /** Collects the HTML of the page and the values of its fields. */
     const look = async () => {
       seen.push(await page.locator('html').innerHTML())
       seen.push(
@@ -196,7 +196,7 @@ t.test(
     await closeDialog()
 
     await show(page, 'webhooks', 'Webhooks')
-    await detail.getByText('The receiver answered with').waitFor()
+    await detail.getByText('The answer of the receiver has').waitFor()
     for (const each of await detail.getByRole('button', { name: /^Show delivery/ }).all()) {
       await each.click()
       await look()
@@ -231,7 +231,7 @@ t.test(
       'a change of the faults keeps the values that the page does not have',
     )
 
-    // The code of a reactor is shown, so a mark in it is no leak. No mark above is in code.
+    // The page shows the code of reactors, so the test puts no marks into code.
     const secrets = new RegExp(`${MARK}[\\w-]*|${CARD}|${apiKey}|${proxy.key}`)
     t.equal(secrets.exec(seen.join('\n'))?.[0], undefined, 'no mark is in the page')
     t.equal(secrets.exec(told.join('\n'))?.[0], undefined, 'no mark is in an answer to the page')

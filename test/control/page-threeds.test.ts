@@ -1,4 +1,4 @@
-/** The screen of the dashboard about 3-D Secure: the steps of a session with their callers, and decisions by a person. */
+/** The screen about 3-D Secure: the steps of a session, the caller of each step, and decisions by a person. */
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import type { SessionDetail, SessionList } from '../../src/control/page-threeds.js'

@@ -8,7 +8,7 @@ import { checkPage, needsChromium } from '../http/chromium.js'
 import { open, show, signIn } from './page-browser.js'
 
 const MAX_BYTES = 200_000
-/** Marks in the data of tokens, in requests and in the output of code. No mark may reach the page. */
+/** A text in the data of tokens, in requests and in the output of code. This text must not reach the page. */
 const MARK = 'MARKED-PLAINTEXT'
 const SECRETS = new RegExp(`${MARK}|4242424242424242|key_[0-9A-Za-z]{10}`)
 
@@ -488,7 +488,7 @@ t.test(
 )
 
 t.test(
-  'on a slow network the page shows a skeleton, and a screen reader is told once that it loads',
+  'on a slow network, the page shows a skeleton and announces once that it loads',
   { ...needsChromium, timeout: 120_000 },
   async (t) => {
     const { server, page } = await open(t, seed)

@@ -1,4 +1,4 @@
-/** The fault `provision`: building the code of a reactor or proxy takes a time, and the build can fail. */
+/** The fault `provision`: building the code of a reactor or proxy takes time, and the build can fail. */
 import t from 'tap'
 import { openTestVault } from '../../src/index.js'
 

@@ -1,4 +1,4 @@
-/** Attacks on the control plane that other machines may reach, and on the key that opens it. */
+/** Attacks on a control plane that other machines may use, and on its control key. */
 import t, { type Test } from 'tap'
 import { createVaultAnswerer, type VaultAnswererOptions } from '../../src/control/answerer.js'
 import { createKeyCheck, WRONG_KEYS } from '../../src/control/control-key.js'

@@ -88,7 +88,7 @@ t.test('challenges and sessions end by the clock of the control plane', async (t
   })
 })
 
-t.test('snapshots, resets and forks include sessions in progress', async (t) => {
+t.test('a snapshot restores sessions in progress, and a fork or a reset begins without them', async (t) => {
   const { server, control, send, asking, challenge } = await open(t)
   const id = await challenge(send)
   await control.snapshots.create({ name: 'pending' })

@@ -137,7 +137,7 @@ t.test(
   },
 )
 
-t.test('records of an earlier version, without a trace id, are still read', async (t) => {
+t.test('records that an earlier version wrote without a trace id can still be read', async (t) => {
   const { control, receiver, ask, call, trail, manager } = await open(t)
   const hook = { name: 'blocked', url: 'https://hooks.example/', events: ['token.created'] }
   await ask('webhook create', hook)

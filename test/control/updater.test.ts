@@ -272,7 +272,7 @@ t.test('a file of many rows is processed in parts, each row once', async (t) => 
 })
 
 t.test(
-  'a job whose file is not uploaded in time is removed, and addresses are accepted only as documented',
+  'a job whose file is not uploaded in time is removed, and upload and download addresses are accepted only as documented',
   async (t) => {
     const { create, upload, send, control, settle, get, asking, server } = await open(t)
     const late = await create()

@@ -40,7 +40,7 @@ async function open(t: Test) {
   return { server, send: asking(keys.private!), asking }
 }
 
-/** A destination that answers each request with its body. */
+/** Starts a destination that answers each request with the body of the request. */
 async function startEcho(t: Test): Promise<string> {
   const echo = createServer(async (request, response) => {
     let body = ''
@@ -132,7 +132,7 @@ t.test('webhooks get three events of Google Pay and none of Apple Pay, and no nu
   t.notMatch(JSON.stringify(receiver.received), /4242424242424242|AAAAAA=/)
 })
 
-t.test('changed settings of the wallets have their effects, and a reset undoes the changes', async (t) => {
+t.test('settings of the wallets take effect, and a reset undoes them', async (t) => {
   const { server, send } = await open(t)
   await server.ask('config set', { name: 'wallets.google', value: 'simulate' })
   await server.ask('config set', { name: 'wallets.apple', value: 'refuse' })

@@ -47,7 +47,7 @@ async function makeHeader(secrets: Secret[], root = count(100, 32)): Promise<Hea
   return sealHeader(primitives, bare, root)
 }
 
-t.test('a key slot, its root key and its digest always have the same known bytes', async (t) => {
+t.test('with predictable random bytes, key slots have known bytes', async (t) => {
   const root = count(100, 32)
   const random = countingRandom()
   const slot = await createSlot({ primitives, random }, { root, secret: fileSecret, created })

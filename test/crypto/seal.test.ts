@@ -112,30 +112,27 @@ t.test('digests are equal only if all their bytes are equal', async (t) => {
   t.notOk(isEqualDigest(count(0, 16), count(0, 15)), 'comparing with a shorter digest does not throw')
 })
 
-t.test(
-  'comparing two digests takes equal time whether their first bytes differ or all bytes are equal',
-  (t) => {
-    const [long, equal, other] = [0, 0, 1].map((first) => {
-      const bytes = new Uint8Array(8 * 1024 * 1024)
-      bytes[0] = first
-      return bytes
-    })
-    const measure = (bytes: Uint8Array) => {
-      const began = performance.now()
-      isEqualDigest(long!, bytes)
-      return performance.now() - began
-    }
-    // The measurements alternate and only the shortest times count, because other processes can interrupt a
-    // measurement.
-    let [whole, differing] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-    for (let round = 0; round < 30; round++) {
-      whole = Math.min(whole, measure(equal!))
-      differing = Math.min(differing, measure(other!))
-    }
-    t.ok(differing > whole / 4, `${differing} ms for different digests, ${whole} ms for equal digests`)
-    t.end()
-  },
-)
+t.test('a comparison of two digests does not end at the first byte that differs', (t) => {
+  const [long, equal, other] = [0, 0, 1].map((first) => {
+    const bytes = new Uint8Array(8 * 1024 * 1024)
+    bytes[0] = first
+    return bytes
+  })
+  const measure = (bytes: Uint8Array) => {
+    const began = performance.now()
+    isEqualDigest(long!, bytes)
+    return performance.now() - began
+  }
+  // The measurements alternate and only the shortest times count, because other processes can interrupt a
+  // measurement.
+  let [whole, differing] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+  for (let round = 0; round < 30; round++) {
+    whole = Math.min(whole, measure(equal!))
+    differing = Math.min(differing, measure(other!))
+  }
+  t.ok(differing > whole / 4, `${differing} ms for different digests, ${whole} ms for equal digests`)
+  t.end()
+})
 
 t.test(
   'both crypto libraries give the same bytes, and each decrypts texts that the other has encrypted',

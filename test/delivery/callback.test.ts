@@ -72,8 +72,6 @@ t.test('the callback about a failed run is sent once', async (t) => {
 t.test('if reactor code returns res, the callback has the body and the content type of res', async (t) => {
   const { receiver, react } = await open(t, undefined, { image: 'node22' })
   await react({ args: { text: true }, callback_url: receiver.url })
-  // The reactor code in this test reads `args` of its request. A reactor with a configurable image also gets `args`
-  // in a run with a callback.
   await receiver.waitFor(1)
   t.match(receiver.received[0], {
     text: '{"is":"text"}',
@@ -139,7 +137,7 @@ t.test('a callback is sent only to hosts of --allow-net', async (t) => {
   t.same(await vault.ask('reactor logs', { id }), [], 'the code did not run')
 })
 
-t.test('if the arguments for a callback are wrong, the run is not started', async (t) => {
+t.test('if an expression in the arguments is invalid, no callback is sent', async (t) => {
   const { receiver, react } = await open(t)
   const args = { a: '{{ nobody }}' }
   t.match(await react({ args, callback_url: receiver.url }), { status: 400 })

@@ -142,7 +142,7 @@ t.test('an event that is due is retried even if many older events wait for a lat
     to: receiver.url,
     events: ['token.created', 'token.deleted'],
   })
-  // Number of events. The test lets all of them fail until each event waits 16 s for its next attempt.
+  // The test lets this many events fail until each event waits 16 s for its next attempt.
   const MANY = 101
   const reported = async (attempt: number) => {
     const read = async (page: number) => (await vault.ask('webhook deliveries', { page, size: 100 })).data
@@ -244,7 +244,7 @@ t.test('after a reset, a listener creates its webhook again', async (t) => {
   await vault.control.reset()
   await until(() => problems.length > 0)
   t.match(problems, [/is gone, for example after a reset/])
-  // The listener creates its webhook again when its next request for events is answered.
+  // The listener reports the loss before it creates its webhook again.
   while ((await vault.ask('webhook list')).data.length === 0) await new Promise(setImmediate)
   await createToken('card-1')
   await until(() => attempts.length > 0)

@@ -33,8 +33,8 @@ async function open(t: Test) {
 }
 
 /**
- * Runs a sink that keeps what it receives. The function `act` may make an attempt fail, before or after the sink has
- * received the records.
+ * Runs a sink that keeps the records that it receives. The function `act` may make an attempt fail, before or after
+ * the sink has received the records.
  */
 function run(
   t: Test,
@@ -285,8 +285,8 @@ t.test(
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.on('end', () => {
         received.push(...Buffer.concat(chunks).toString().trimEnd().split('\n'))
-        // The sink drops every second answer. Therefore the server is killed before it has stored the position of these
-        // records.
+        // The sink drops every second answer. Therefore some kills come before the server has stored the position of
+        // these records.
         if (answers++ % 2 === 0) response.destroy()
         else response.end()
       })

@@ -88,7 +88,7 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     },
     mailOf: (id: string): Promise<OutboxLetter> => ask('invite outbox', { id }),
     mails: async (): Promise<OutboxMail[]> => (await ask('invite outbox', { size: 100 })).data,
-    /** Simulates a restart of the process: the new queue knows only what is stored. */
+    /** Simulates a restart of the process: the new queue has only what is stored. */
     restart: async () => {
       queue = createQueue()
       await resume()

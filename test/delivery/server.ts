@@ -18,7 +18,7 @@ export interface Received {
 
 export interface MailServerSettings {
   /**
-   * If true, the server speaks TLS from the first byte. If false, the server offers STARTTLS, unless `isPlain` is true.
+   * If true, the server uses TLS from the first byte. If false, the server offers STARTTLS, unless `isPlain` is true.
    */
   secure?: boolean
   isPlain?: boolean

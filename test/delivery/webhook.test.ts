@@ -22,7 +22,7 @@ const NOW = '2030-01-15T12:00:00.000+00:00'
  */
 const LONG = '1m'
 
-/** Opens a vault with a clock that stands still. The webhooks of the vault may call this machine. */
+/** Opens a vault whose clock stands still. The webhooks of the vault may call this machine. */
 async function open(t: Test, events: readonly string[], answer?: Answer) {
   const receiver = await startReceiver(answer)
   const vault = await openTestVault({ allowNet: ['127.0.0.1'] })
@@ -253,17 +253,20 @@ t.test(
   },
 )
 
-t.test('events that wait when a webhook is disabled are not sent after it is enabled again', async (t) => {
-  const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], failing)
-  await createCard(vault)
-  await vault.control.webhooks({ timeout: LONG })
-  await vault.ask('webhook update', { id: hook.id, ...body, status: 'disabled' })
-  await vault.control.clock.advance({ by: '500ms' })
-  await vault.ask('webhook update', { id: hook.id, ...body })
-  await vault.control.clock.advance({ by: '1s' })
-  t.equal(receiver.received.length, 1)
-  t.match(await deliveries(), [{ state: 'dropped' }])
-})
+t.test(
+  'events that wait when a webhook is disabled are not sent after the webhook is enabled again',
+  async (t) => {
+    const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], failing)
+    await createCard(vault)
+    await vault.control.webhooks({ timeout: LONG })
+    await vault.ask('webhook update', { id: hook.id, ...body, status: 'disabled' })
+    await vault.control.clock.advance({ by: '500ms' })
+    await vault.ask('webhook update', { id: hook.id, ...body })
+    await vault.control.clock.advance({ by: '1s' })
+    t.equal(receiver.received.length, 1)
+    t.match(await deliveries(), [{ state: 'dropped' }])
+  },
+)
 
 t.test(
   'a webhook receiver that does not answer times out after 10 s and delays no other event',

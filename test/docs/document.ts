@@ -31,7 +31,7 @@ const SHOWN_PORT = '4010'
 const BLOCK =
   /^<!-- (?<hidden>sh|js)\n(?<commands>.*?)^-->$|(?:^<!-- (?<directive>vitest(?: setup)?|not run: [^\n]+) -->\n+)?^```(?<language>\w+)\n(?<code>.*?)^```$/gms
 const MARK = '\u001e'
-/** Patterns of output that differs in each run. The test replaces the patterns in this order. */
+/** Patterns of output that differs in each run. The test replaces the matches of each pattern in this order. */
 const CHANGING = [
   /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
   /[\da-f]{32}/g,

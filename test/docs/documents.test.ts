@@ -85,7 +85,7 @@ for (const { name, text, blocks } of all)
     if (updated !== text) writeFileSync(`${ROOT}${name}`, updated)
   })
 
-t.test('a command in a document that is not run has only names and flags that exist', async (t) => {
+t.test('a documented command that is not run has only names and flags that exist', async (t) => {
   for (const { name, blocks } of all)
     for (const { code, directive, language } of blocks) {
       if (!directive?.startsWith('not run') || language !== 'sh') continue

@@ -1,6 +1,6 @@
 /**
- * The help, the document and the page that are generated from `fixtures/cards.json`. With `TAP_SNAPSHOT=1`, the test writes
- * the help and the table of the document.
+ * The help, the document and the page that are generated from `fixtures/cards.json`. With `TAP_SNAPSHOT=1`, the test
+ * writes the help and the table of the document.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
@@ -21,7 +21,7 @@ const HELP = `${ROOT}fixtures/help/test-cards.txt`
 const DOCUMENT = `${ROOT}docs/test-cards.md`
 const isUpdating = process.env.TAP_SNAPSHOT === '1'
 
-/** A row of the help, such as `5454545454545454  Mastercard  3DS FA`. The code of 3-D Secure comes first, for `grep`. */
+/** A row of the help, such as `5454545454545454  Mastercard  3DS FA`. */
 function formatHelpRow(card: TestCard): string {
   const columns = [`  ${card.number.padEnd(19)}`, describeBrand(card).padEnd(16)]
   const areas = {
@@ -94,7 +94,7 @@ t.test('the reference of the page has all test cards', async (t) => {
   t.match(page, '<td>CYM: a mandated challenge, then successful</td><td>–</td><td>–</td>')
 })
 
-t.test('the description of one card has a different result for each area', async (t) => {
+t.test('the description of a card names its result in each area', async (t) => {
   const describe = (number: string) => {
     const card = findPublished(number)!
     return [

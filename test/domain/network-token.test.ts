@@ -12,7 +12,7 @@ const DIGESTS = ['1', '2', 'z', 'CC2XvyoohnqecEq4r3FtXv6MdCx4TbaW1UUTdCCN5MNL'].
 )
 
 t.test(
-  'the number of a network token has the brand and the length of the card number, but is not equal to it',
+  'the number of a network token has the brand and the length of the card number, but is a different number',
   async (t) => {
     for (const card of [
       '4222222222222',

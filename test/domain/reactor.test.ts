@@ -100,22 +100,25 @@ t.test(
   },
 )
 
-t.test('the icon of a formula is the base64 of an image of the type that the icon names', async (t) => {
-  for (const icon of [`png;base64,${PNG}`, `jpg;base64,${JPEG}`, `jpeg; base64 , ${JPEG}`])
-    t.equal(checkBody({ icon: `data:image/${icon}` }), undefined, icon.slice(0, 12))
-  const bad = [
-    PNG,
-    `data:image/gif;base64,${PNG}`,
-    `data:image/png;base64,${JPEG}`,
-    `data:image/png,${PNG}`,
-    `data:image/png;base64,${PNG}=`,
-    `data:image/png;base64,${PNG}!`,
-    'data:image/png;base64,',
-    `data:image/png;base64,${btoa('GIF89a')}`,
-    `data:image/svg+xml;base64,${PNG}`,
-  ]
-  for (const icon of bad) t.ok(checkBody({ icon })?.icon, icon.slice(0, 30))
-})
+t.test(
+  'the icon of a formula must be a data URL in base64 that contains an image of the declared type',
+  async (t) => {
+    for (const icon of [`png;base64,${PNG}`, `jpg;base64,${JPEG}`, `jpeg; base64 , ${JPEG}`])
+      t.equal(checkBody({ icon: `data:image/${icon}` }), undefined, icon.slice(0, 12))
+    const bad = [
+      PNG,
+      `data:image/gif;base64,${PNG}`,
+      `data:image/png;base64,${JPEG}`,
+      `data:image/png,${PNG}`,
+      `data:image/png;base64,${PNG}=`,
+      `data:image/png;base64,${PNG}!`,
+      'data:image/png;base64,',
+      `data:image/png;base64,${btoa('GIF89a')}`,
+      `data:image/svg+xml;base64,${PNG}`,
+    ]
+    for (const icon of bad) t.ok(checkBody({ icon })?.icon, icon.slice(0, 30))
+  },
+)
 
 t.test(
   'the size of code is measured in bytes, and a patch is measured together with the existing code',

@@ -1,5 +1,5 @@
 /**
- * The response to a call must not contain the data of the call, neither completely nor in part, in pieces or encoded.
+ * The response to a call must not contain the data of the call or parts of this data, even in pieces or encoded.
  */
 import { deflateSync, gzipSync } from 'node:zlib'
 import t from 'tap'
@@ -122,7 +122,7 @@ t.test('a part of the data that the mask shows does not count as secret', async 
 })
 
 t.test(
-  'short secret values are found only as whole words, and numbers only with all their digits',
+  'short secret texts are withheld only as whole words, and every number with as many digits as a secret number is withheld',
   async (t) => {
     const secrets = secretsOf('123', 'Ada')
     t.same(secrets.scrub(['cvc=123', 'x123', 'ADA', 'Adam', base64('cvc: 123')]), [

@@ -15,7 +15,7 @@ import { formatHeader, formatRow } from '../../src/domain/updater/result-file.js
 import { UPDATER_CARDS as published } from '../support/published-cards.js'
 
 t.test(
-  'published cards of the account updater have valid numbers, and no new number has an update of its own',
+  'published cards of the account updater have valid numbers, and no new number has an update',
   async (t) => {
     t.equal(published.length, 39)
     const numbers = published.map(({ number }) => number)

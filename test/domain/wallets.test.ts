@@ -11,7 +11,7 @@ import { APPLE_PAYMENT, ENCRYPTED, plainPayload } from '../support/wallet-payloa
 const readPlain = (message: string, signature = 'card') =>
   readGooglePayload(plainPayload(signature, message).google_payment_data)
 
-t.test('a JSON number in a plain payload keeps all its digits, because it is read as text', async (t) => {
+t.test('a JSON number in a plain payload is read as text and keeps all its digits', async (t) => {
   const card = { number: '4000000000000000006', expiration_month: '12', expiration_year: '2040' }
   const message =
     '{"number": 4000000000000000006,"expiration_month":12,"expiration_year": 2040 ,"x":[1,{"a b":"7 8"}],"y":-1.5e3}'
@@ -22,7 +22,7 @@ t.test('a JSON number in a plain payload keeps all its digits, because it is rea
 })
 
 t.test(
-  'a plain payload that is no strict JSON object is refused, and the error shows no part of it',
+  'a plain payload that is no strict JSON object is refused, and the error shows no part of the payload',
   async (t) => {
     const messages = [
       ...[

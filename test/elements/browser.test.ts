@@ -62,7 +62,7 @@ async function openLab(t: Test, options: { frame?: boolean } = {}): Promise<Lab>
 const eventsOf = async ({ run }: Lab, type: string): Promise<Json[]> =>
   (await run(({ scope }) => scope.events)).filter((event: Json) => event.type === type)
 
-/** Returns a token as the vault stores it. */
+/** Returns a token with its data in plaintext. */
 async function stored(id: string): Promise<Json> {
   return coffer.server.as(coffer.keys.private).tokens.get({ id, reveal: true } as never)
 }
@@ -135,7 +135,7 @@ t.test(
       .then((answers) => parent.postMessage(answers, '*'), (error) => parent.postMessage(String(error), '*'))
   </script>`
     const { tab, strangers } = await open(t, async (tab) => {
-      // This route answers in place of the vendor's page, or of a recording of that page.
+      // The vendor's page is replaced by this page.
       await tab.route('https://js.basistheory.com/web-elements/**', (route) =>
         route.fulfill({ contentType: 'text/html', body: hosted }),
       )

@@ -80,7 +80,7 @@ export function Checkout({ apiKey }) {
 }
 `
 
-/** The code of a page that offers the packages to the test. The test then calls the packages through this code. */
+/** The code of a page that offers the packages to the test. */
 const KIT = `
 import { BasisTheory } from '@basis-theory/basis-theory-js'
 import { basistheory } from '@basis-theory/web-elements'

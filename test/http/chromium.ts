@@ -20,7 +20,9 @@ export async function launchChromium(): Promise<Browser> {
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8')
 
-/** Checks in both themes that axe-core finds no accessibility problem and that the page fits narrow windows. */
+/**
+ * Checks in both themes that axe-core finds no accessibility problem, and that the page fits each of the `widths`.
+ */
 export async function checkPage(t: Test, page: Page, name: string, widths = WIDTHS): Promise<void> {
   // Loads axe-core. The content security policy of the page does not apply to code that a debugger evaluates.
   if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(axe)

@@ -8,11 +8,11 @@ import { createDocument, type OpenApiDocument } from '../../src/http/openapi/ope
 type Shown = Pick<HttpResponse, 'status' | 'headers' | 'body'>
 
 export interface Contract {
-  /** Returns how `answer` differs from the document for `method` on `path`, or undefined if it does not differ. */
+  /** Returns how `answer` differs from the document for `method` on `path`, or undefined if `answer` matches. */
   findBreach(method: string, path: string, answer: Shown): string | undefined
   /**
-   * Returns how the answer to a request that matches no operation differs from the document, or undefined if it does
-   * not differ.
+   * Returns how the answer to a request that matches no operation differs from the document, or undefined if the answer
+   * matches.
    */
   findProblemBreach(answer: Shown): string | undefined
 }

@@ -1,4 +1,4 @@
-/** Documents over HTTP: forms, streams and their ends. */
+/** Documents over HTTP: forms, uploads and downloads. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -73,7 +73,7 @@ async function open(t: Test, limits = SERVER_LIMITS) {
   return { ...vault, tenant, port, headers, send, post, chunks, isEmpty, emptied, begin }
 }
 
-t.test('a form may have its parts in any order, and its file comes back unchanged', async (t) => {
+t.test('a form may have its parts in any order, and the file is returned unchanged', async (t) => {
   const { send, post } = await open(t)
   const file = part(`${FILE}\r\nContent-Type: text/html`, '<script>alert(1)</script>')
   const json = part(JSON_PART, '{"metadata":{"attribute 1":"a"}}')
@@ -252,7 +252,7 @@ t.test('a caller that lost its rights during an upload creates no document', asy
   socket.destroy()
 })
 
-t.test('a download ends before the first damaged byte, and the client sees an error', async (t) => {
+t.test('a download ends before the first damaged byte, and the client gets an error', async (t) => {
   const { post, send, app, tenant, ask } = await open(t)
   const content = Buffer.alloc(3 * CHUNK_BYTES, 'a')
   const body = Buffer.concat([Buffer.from(`--b\r\n${FILE}\r\n\r\n`), content, Buffer.from('\r\n--b--')])
@@ -281,7 +281,7 @@ t.test('a download ends before the first damaged byte, and the client sees an er
   await ask('document delete', { id })
 })
 
-t.test('a form gives the same parts in pieces of any size', async (t) => {
+t.test('a form that arrives in pieces of any size gives the same parts', async (t) => {
   const long = 'x'.repeat(70_000)
   const text = Buffer.from(formOf(part(JSON_PART, long), part(FILE, `${long}\r\n--`), part(FILE, '')))
   for (const size of [1, 2, 3, 7, 1000, 16 * 1024, 65_536, text.length]) {

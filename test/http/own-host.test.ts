@@ -10,7 +10,7 @@ const CODE = `module.exports = async ({ args, applicationOptions: { apiKey, base
 }`
 
 t.test(
-  'reactor code can call its server if the run is started over HTTP, by a command, or without a server',
+  'reactor code can call the API if its run is started over HTTP, by a command, or without a server',
   async (t) => {
     const place = createWorkplace()
     t.teardown(() => place.remove())

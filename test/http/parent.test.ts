@@ -24,7 +24,7 @@ t.test('the server stops when its standard input ends, even if its parent was ki
   child.stdin.end()
   t.same(await once(child, 'exit'), [0, null])
 
-  // This script is the parent process of the server. The test kills this process with SIGKILL, so that it cannot end
+  // This script is the parent process of the server. The test kills the script with SIGKILL, so the script cannot end
   // the server.
   const script = `const { spawn } = require('node:child_process')
     const child = spawn(process.execPath, ${JSON.stringify(SERVE)}, { stdio: ['pipe', 'inherit', 'ignore'] })
@@ -42,8 +42,8 @@ t.test('the server stops when its standard input ends, even if its parent was ki
 })
 
 /**
- * Starts the server through a shell that waits for it, as npm and npx do. The function returns the address of the
- * server.
+ * Starts the server through a shell that waits for the server, as npm and npx do. The function returns the address of
+ * the server.
  */
 async function startByShell(t: Test, words: readonly string[], more: Record<string, string> = {}) {
   const quoted = words.map((word) => `'${word}'`).join(' ')
@@ -119,7 +119,7 @@ t.test(
   },
 )
 
-t.test('closing a terminal ends the shell, and the server continues', async (t) => {
+t.test('if closing a terminal ends the shell, the server continues', async (t) => {
   let parent = 4711
   const stop = new AbortController()
   const start = (more: object) => {

@@ -87,10 +87,7 @@ export async function startProcess(
   return { child, announcement: JSON.parse(first) as Announcement, printed, ended }
 }
 
-/**
- * Does the same as {@link startProcess}, but in a new directory by default. The function ends the server when the test
- * ends.
- */
+/** Starts `coffer serve`, by default in a new directory, and stops the server when the test ends. */
 export async function serveFor(t: Test, words: readonly string[], place = createWorkplace()) {
   const server = await startProcess(place, words)
   t.teardown(async () => {

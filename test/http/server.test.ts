@@ -164,7 +164,7 @@ t.test('a server that stops answers a request that was already sent', async (t) 
   t.same(kept, ['200 keep-alive', '200 close'])
 })
 
-t.test('while it stops, a server waits only a limited time for open requests', async (t) => {
+t.test('a server that stops waits only a limited time for open requests', async (t) => {
   const slow = createSlow()
   const server = await serve(slow.answerer, { limits: { ...SERVER_LIMITS, stopMs: 150 } })
   const cut = sendRaw(server.port, requestText('GET /a'))
@@ -193,7 +193,7 @@ t.test(
   async (t) => {
     const slow = createSlow()
     const server = await serve(async (ask) => {
-      // Node resumes reading from the socket after each body, and after the client has read an answer.
+      // After a body has been read, Node resumes reading from the socket. The server must still limit the requests.
       await ask.readBody(10)
       return slow.answerer(ask)
     })

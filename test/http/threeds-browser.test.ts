@@ -73,7 +73,7 @@ t.test('a person can answer a challenge in a frame by keyboard and by mouse', ne
 })
 
 t.test(
-  'startChallenge fails for a wrong id and after its timeout, and asks nothing if the challenge is already decided',
+  'startChallenge fails for a wrong id and after its timeout, and shows no passcode field if the challenge is already decided',
   needsChromium,
   async (t) => {
     const { createSession, startChallenge, ended, backend, bank } = await openShopPage(t)

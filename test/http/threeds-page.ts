@@ -31,8 +31,8 @@ export interface ShopPage {
 }
 
 /**
- * Starts the web server of a shop on another port than the bank. The server answers every path with the same page. Only
- * below `/pages/`, it serves the pages of the package.
+ * Starts the web server of a shop on another port than the bank. Below `/pages/`, the server serves the pages of the
+ * package. For all other paths, it answers with the same page.
  */
 export async function serveShop(
   t: Test,

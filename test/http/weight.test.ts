@@ -3,10 +3,7 @@ import t, { type Test } from 'tap'
 import { request } from './process.js'
 import { askAtOnce, askUnread, repeat, startHeavy, weigh } from './weight.js'
 
-/**
- * Limits for the longest response time and the highest memory of the server. Before responses had limits, both values
- * were several times larger, and clients that do not read could use gigabytes of memory until the process ended.
- */
+/** Limits for the longest response time and the highest memory of the server. */
 const MAX_HEALTH_MS = 1_500
 const MAX_MB = 800
 const TOKENS = 20

@@ -14,7 +14,7 @@ const TOKEN_BYTES = 1_000_000
 
 export type Heavy = Awaited<ReturnType<typeof startHeavy>>
 
-/** Starts a server with large tokens, and creates keys that see plaintext or masked data. */
+/** Starts a server with large tokens, and creates a key that gets masked data. */
 export async function startHeavy(tokens: number) {
   const place = createWorkplace()
   const server = await startProcess(place, ['--ephemeral', '--log', 'none'])

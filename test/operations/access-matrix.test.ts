@@ -118,20 +118,23 @@ t.test('a cell names the rule that decides', async (t) => {
   t.same(await cells('proxy:invoke'), [{ container: '/pci/', sees: 'none', by: 'nothing' }])
 })
 
-t.test('an expired application sees nothing, and its keys that have ended do not count', async (t) => {
-  const vault = await open(t)
-  await vault.createApplication('private', {
-    permissions: ['token:read'],
-    expires_at: new Date(START + 60_000).toISOString(),
-  })
-  const [before] = (await vault.ask('access matrix', { container: ['/pci/'] })).applications
-  t.match(before, { is_expired: false, keys: 1, cells: [{ sees: 'masked', by: 'permissions' }] })
-  vault.clock.now += 120_000
-  const [after] = (await vault.ask('access matrix', { container: ['/pci/'] })).applications
-  t.match(after, { is_expired: true, cells: [{ sees: 'none', by: 'expiry' }] })
-})
+t.test(
+  'an expired application sees nothing, and the matrix does not count keys that have ended',
+  async (t) => {
+    const vault = await open(t)
+    await vault.createApplication('private', {
+      permissions: ['token:read'],
+      expires_at: new Date(START + 60_000).toISOString(),
+    })
+    const [before] = (await vault.ask('access matrix', { container: ['/pci/'] })).applications
+    t.match(before, { is_expired: false, keys: 1, cells: [{ sees: 'masked', by: 'permissions' }] })
+    vault.clock.now += 120_000
+    const [after] = (await vault.ask('access matrix', { container: ['/pci/'] })).applications
+    t.match(after, { is_expired: true, cells: [{ sees: 'none', by: 'expiry' }] })
+  },
+)
 
-t.test('the answer never has data of a token, not even through its mask', async (t) => {
+t.test('the access matrix never has data of a token, not even through a mask', async (t) => {
   const vault = await open(t)
   await vault.createApplication('private', { rules: [rule('/', 'reveal')] })
   const create = (container: string, data: unknown, mask: unknown, type = 'token') =>
@@ -195,7 +198,7 @@ t.test('a long mask is not repeated in every cell', async (t) => {
   t.notOk('example' in applications[0]!.cells[0]!)
 })
 
-t.test('the answer is limited, and says what it leaves out', async (t) => {
+t.test('a page of the access matrix has at most 100 applications and 100 containers', async (t) => {
   const vault = await open(t)
   for (let at = 0; at < 103; at++)
     await vault.ask('app create', {
@@ -236,14 +239,14 @@ t.test('the containers of rules come before the containers of tokens', async (t)
   t.same(chooseContainers([], [], undefined, 5), { chosen: [], total: 0 })
 })
 
-t.test('an empty vault shows the usual containers', async (t) => {
+t.test('the access matrix of an empty vault has the usual containers', async (t) => {
   const vault = await open(t)
   await vault.createApplication('private', { permissions: ['token:read'] })
   const { containers } = await vault.ask('access matrix')
   t.ok(containers.some(({ container, is_used }) => container === '/pci/high/' && !is_used))
 })
 
-t.test('a preview is the row that the application would have, and stores nothing', async (t) => {
+t.test('a preview returns the cells that a new application would have, and stores nothing', async (t) => {
   const vault = await open(t)
   await vault.ask('token create', { type: 'card', data: { number: '4111111111111111' } })
   for (const [name, grants] of Object.entries(GRANTS)) {
@@ -300,7 +303,7 @@ t.test('no application can read the matrix or a preview, whatever its type', asy
   }
 })
 
-t.test('the tenants see only their own applications and containers', async (t) => {
+t.test('each tenant sees only its own applications and containers', async (t) => {
   const vault = await open(t)
   const other = await vault.createTenant('other')
   await vault.createApplication('private', { rules: [rule('/mine/', 'mask')] })

@@ -209,7 +209,7 @@ t.test('an application may add container sets only up to its limit', async (t) =
 })
 
 t.test(
-  'a list of tokens uses the current container sets, even if another server has changed them',
+  'after tokens were created, deleted or changed, a list of tokens uses the current container sets',
   async (t) => {
     const vault = await openTestVault()
     const { app, ask, askAs, createApplication } = vault

@@ -47,17 +47,20 @@ async function* pieces(...parts: (Uint8Array | Error)[]) {
   }
 }
 
-t.test('content is a text, bytes or an iterable, and comes back unchanged', async (t) => {
-  const { create, read, ask, chunks } = await open(t)
-  t.equal((await read(await create('é'))).toString(), 'é')
-  t.ok((await read(await create())).equals(bytes))
-  const parts = [bytes.subarray(0, 10), bytes.subarray(10, 100_000), bytes.subarray(100_000)]
-  t.ok((await read(await create(pieces(...parts)))).equals(bytes))
-  t.equal((await read(await create(''))).length, 0)
-  t.equal((await chunks()).length, 1 + 3 + 3 + 1)
-  const { type, size } = await ask('document data', { id: await create('ab', { content_type: 'a/b' }) })
-  t.strictSame([type, size], ['a/b', 2])
-})
+t.test(
+  'the content of a document can be a text, bytes or an iterable, and is returned unchanged',
+  async (t) => {
+    const { create, read, ask, chunks } = await open(t)
+    t.equal((await read(await create('é'))).toString(), 'é')
+    t.ok((await read(await create())).equals(bytes))
+    const parts = [bytes.subarray(0, 10), bytes.subarray(10, 100_000), bytes.subarray(100_000)]
+    t.ok((await read(await create(pieces(...parts)))).equals(bytes))
+    t.equal((await read(await create(''))).length, 0)
+    t.equal((await chunks()).length, 1 + 3 + 3 + 1)
+    const { type, size } = await ask('document data', { id: await create('ab', { content_type: 'a/b' }) })
+    t.strictSame([type, size], ['a/b', 2])
+  },
+)
 
 t.test('the stored records do not contain the content', async (t) => {
   const { create, chunks } = await open(t)
@@ -83,15 +86,20 @@ t.test('content, content type and metadata are checked before anything is stored
   t.strictSame(await records(), [])
 })
 
-t.test('a document may have the size of the setting, and a larger one leaves nothing behind', async (t) => {
-  const { create, app, chunks, records } = await open(t)
-  await setSetting(app, 'documents.limit_bytes', String(bytes.length))
-  await create()
-  await t.rejects(create(pieces(bytes, bytes.subarray(0, 1))), { code: 'too_large' })
-  t.equal((await chunks()).length, 3)
-  t.equal((await records()).length, 1)
-  await t.rejects(setSetting(app, 'documents.limit_bytes', String(64 * 2 ** 20 + 1)), { code: 'validation' })
-})
+t.test(
+  'a document may be as large as the setting allows, and a larger document leaves nothing behind',
+  async (t) => {
+    const { create, app, chunks, records } = await open(t)
+    await setSetting(app, 'documents.limit_bytes', String(bytes.length))
+    await create()
+    await t.rejects(create(pieces(bytes, bytes.subarray(0, 1))), { code: 'too_large' })
+    t.equal((await chunks()).length, 3)
+    t.equal((await records()).length, 1)
+    await t.rejects(setSetting(app, 'documents.limit_bytes', String(64 * 2 ** 20 + 1)), {
+      code: 'validation',
+    })
+  },
+)
 
 t.test('an upload whose source fails leaves nothing behind', async (t) => {
   const { create, chunks, records } = await open(t)
@@ -158,7 +166,7 @@ t.test(
   },
 )
 
-t.test('a deletion removes all chunks, and ends a download', async (t) => {
+t.test('deleting a document removes its chunks and ends its download', async (t) => {
   const { create, ask, chunks, records } = await open(t)
   const long = await create(new Uint8Array(40 * CHUNK_BYTES))
   const kept = await create('kept')
@@ -186,39 +194,42 @@ t.test('a deletion that was interrupted is completed by the sweep', async (t) =>
   t.strictSame([await chunks(), await records()], [[], []])
 })
 
-t.test('changed, exchanged and missing chunks are noticed before any of their bytes is given', async (t) => {
-  const { create, ask, change, app, tenant, chunks } = await open(t)
-  const faults: Record<string, (id: string, other: string) => Promise<unknown>> = {
-    changed: (id) =>
-      change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: chunk.sealed.replace(/^..../, 'AAAA') })),
-    exchanged: async (id) => {
-      const [, , second] = (await chunks()).filter(({ id: name }) => name.startsWith(id)).reverse()
-      await change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: second!.sealed }))
-    },
-    'of another document': async (id, other) => {
-      const found = (await chunks()).find(({ id: name }) => name === chunkId(other, 1))
-      await change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: found!.sealed }))
-    },
-    missing: (id) => app.store.write((store) => store.remove('document_chunk', tenant, chunkId(id, 1))),
-    'cut off': (id) =>
-      app.store.write(async (store) => {
-        const record = (await store.get('document', tenant, id))!
-        await store.replace('document', tenant, { ...record, chunks: 2 })
-      }),
-  }
-  for (const [name, fault] of Object.entries(faults)) {
-    const [id, other] = [await create(), await create()]
-    await fault(id, other)
-    const download = (await ask('document data', { id }))[Symbol.asyncIterator]()
-    t.equal((await download.next()).value.length, CHUNK_BYTES, name)
-    await t.rejects(download.next(), { code: 'vault_damaged' }, name)
-    t.match(await download.next(), { done: true })
-    await ask('document delete', { id })
-  }
-  const id = await create('short')
-  await change(chunkId(id, 0), (chunk) => ({ ...chunk, sealed: '' }))
-  await t.rejects(ask('document data', { id }), { code: 'vault_damaged' }, 'the first chunk')
-})
+t.test(
+  'changed, exchanged and missing chunks are detected before any of their bytes is returned',
+  async (t) => {
+    const { create, ask, change, app, tenant, chunks } = await open(t)
+    const faults: Record<string, (id: string, other: string) => Promise<unknown>> = {
+      changed: (id) =>
+        change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: chunk.sealed.replace(/^..../, 'AAAA') })),
+      exchanged: async (id) => {
+        const [, , second] = (await chunks()).filter(({ id: name }) => name.startsWith(id)).reverse()
+        await change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: second!.sealed }))
+      },
+      'of another document': async (id, other) => {
+        const found = (await chunks()).find(({ id: name }) => name === chunkId(other, 1))
+        await change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: found!.sealed }))
+      },
+      missing: (id) => app.store.write((store) => store.remove('document_chunk', tenant, chunkId(id, 1))),
+      'cut off': (id) =>
+        app.store.write(async (store) => {
+          const record = (await store.get('document', tenant, id))!
+          await store.replace('document', tenant, { ...record, chunks: 2 })
+        }),
+    }
+    for (const [name, fault] of Object.entries(faults)) {
+      const [id, other] = [await create(), await create()]
+      await fault(id, other)
+      const download = (await ask('document data', { id }))[Symbol.asyncIterator]()
+      t.equal((await download.next()).value.length, CHUNK_BYTES, name)
+      await t.rejects(download.next(), { code: 'vault_damaged' }, name)
+      t.match(await download.next(), { done: true })
+      await ask('document delete', { id })
+    }
+    const id = await create('short')
+    await change(chunkId(id, 0), (chunk) => ({ ...chunk, sealed: '' }))
+    await t.rejects(ask('document data', { id }), { code: 'vault_damaged' }, 'the first chunk')
+  },
+)
 
 t.test('each operation on a document needs its own permission and writes its own log record', async (t) => {
   const { ask, askAs, createApplication, create, createTenant, app } = await open(t)

@@ -533,7 +533,7 @@ function manyTokens(): Input {
   return Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`a${at}`, `{{ token-${at} }}`]))
 }
 
-/** Answers requests without a socket. */
+/** Returns a handler that answers requests without a socket. */
 export function serve({ app }: TestVault): Handler {
   const service = { host: app, registry, authenticate, version: '0.0.0', bodyLimitBytes: 16_384 }
   return handlerOf(completeService(service))

@@ -97,7 +97,7 @@ t.test('without token:update, converting an intent returns the duplicate and cha
   }
 })
 
-t.test('with token:update, converting an intent updates its duplicate', async (t) => {
+t.test('with token:update, converting an intent updates the duplicate of the intent', async (t) => {
   for (const [way, ask] of Object.entries(WAYS)) {
     const vault = await open()
     const key = await vault.keyWith('token:create', 'token:read', 'token:update')

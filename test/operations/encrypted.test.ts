@@ -134,7 +134,7 @@ t.test(
 )
 
 t.test(
-  'encrypted data gives an equal token as plain data, but the response to the creation contains no data',
+  'a token from encrypted data equals a token from plain data, but the response to its creation contains no data',
   async (t) => {
     const { create, key, dataOf, ask } = await open(t)
     const plain = await create({ data: CARD, mask: MASK })
@@ -444,7 +444,7 @@ t.test('only the permissions for client keys give access to client keys', async 
   await refuses(t, askAs(other, 'key create'), { status: 403 })
 })
 
-t.test('a reset, a snapshot and a fork include the client keys', async (t) => {
+t.test('a snapshot restores client keys, and a fork or a reset begins without them', async (t) => {
   const vault = await openLibraryVault({ clock: () => START })
   t.teardown(() => vault.stop())
   const { snapshots, reset } = vault.control

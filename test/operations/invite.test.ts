@@ -136,7 +136,7 @@ t.test('a person is one user in all tenants, and is deleted with their last memb
   t.equal(await userOf(), undefined)
 })
 
-t.test('deleting a tenant deletes the members of the tenant, its mail and its links', async (t) => {
+t.test('deleting a tenant deletes the members, the mail and the links of the tenant', async (t) => {
   const vault = await open(t)
   await vault.createTenant('other')
   const joined = await secretOf(vault, (await invite(vault, 'ada@example.com', 'other')).id, 'other')
@@ -169,7 +169,7 @@ t.test(
   },
 )
 
-t.test('the secret of an invitation link never begins with a hyphen, as command-line options do', (t) => {
+t.test('the secret of an invitation link never begins with a hyphen', (t) => {
   const draws = [0xfb, 0xf8, 0x00]
   const secret = randomSecret({ bytes: (count) => new Uint8Array(count).fill(draws.shift()!) })
   t.equal(secret, 'A'.repeat(43))

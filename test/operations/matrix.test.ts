@@ -311,8 +311,8 @@ interface Row {
 }
 
 /**
- * Returns a suffix that makes the address of a request invalid. If the path ends in an id, the suffix belongs to the
- * path, and otherwise to the query.
+ * Returns a suffix that makes the address of a request invalid. If the path ends in an id, the suffix becomes part of
+ * the id. Otherwise, the suffix becomes the query.
  */
 const unreadableIn = ({ endpoint }: RoutedOperation) => (endpoint.path.endsWith('}') ? '%zz' : '?%zz')
 

@@ -30,7 +30,7 @@ t.test('no-reveal mode refuses an operation whose answer has a secret that is sh
 })
 
 t.test(
-  'in no-reveal mode, each output that can have a fingerprint or a configuration hides it',
+  'in no-reveal mode, each output with a fingerprint or a configuration hides this property',
   async (t) => {
     const names = ['fingerprint', 'configuration']
     const found = new Set<string>()

@@ -7,7 +7,7 @@ import type { ReactorOutcome } from '../../src/framework/ports/reactors.js'
 import { statusOf, steerRuns } from '../support/steered-runs.js'
 import { openTestVault } from '../support/test-vault.js'
 
-/** The code of the reactor is stored and never runs, because the tests play the part of the code. */
+/** The code of the reactor is stored and never runs, because the tests make the calls of the code. */
 const CODE = 'module.exports = async () => ({})'
 
 const HOUR = 3_600_000
@@ -113,7 +113,7 @@ const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: 
   ],
 ]
 
-t.test('the rights at the time decide each call of code, and then the answer of the run', async (t) => {
+t.test('the current rights decide each call of code and the answer of the run', async (t) => {
   for (const [name, change, call, answer] of CHANGES)
     await t.test(name, async (t) => {
       const played = await cast(t)

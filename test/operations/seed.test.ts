@@ -38,7 +38,7 @@ const FULL: Seed = {
 }
 
 t.test(
-  'applying a seed creates all its records, and logs them as if they were created one by one',
+  'applying a seed creates and logs all its records as if each record were created separately',
   async (t) => {
     const vault = await openLibraryVault({ seed: FULL })
     t.teardown(() => vault.stop())

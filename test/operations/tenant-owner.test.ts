@@ -80,7 +80,7 @@ t.test('concurrent changes leave exactly one owner', async (t) => {
   t.equal((await ask('tenant get')).owner_id, owner?.user.id)
 })
 
-t.test('concurrent merchants with one name: one is created', async (t) => {
+t.test('if concurrent requests create merchants with one name, one merchant is created', async (t) => {
   const { ask } = await open(t)
   const made = await Promise.allSettled(EMAILS.map(() => ask('tenant merchant create', { name: 'shop' })))
   t.equal(made.filter(({ status }) => status === 'fulfilled').length, 1)

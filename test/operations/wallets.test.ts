@@ -38,40 +38,46 @@ t.test('an encrypted payload of Google Pay is refused, whatever it contains', as
   await t.rejects(ask('google-pay create', { google_payment_data: { ...data, signedMessage: '' } }), refused)
 })
 
-t.test('the setting wallets.google makes a card of an encrypted payload of the right form', async (t) => {
-  const { ask, app } = await open(t)
-  await setSetting(app, 'wallets.google', 'simulate')
-  const { google_pay, token_intent } = await ask('google-pay create', ENCRYPTED)
-  t.equal(token_intent, undefined)
-  t.match(google_pay, { card: { last4: '4242', expiration_month: 6, expiration_year: 2033 } })
-  t.match(await ask('google-pay get', { id: google_pay!.id }), {
-    data: { number: '4242424242424242', expiration_month: 6, expiration_year: 2033 },
-    authentication: { threeds_cryptogram: 'AAAAAA=', eci_indicator: '7' },
-    details: { auth_method: 'CRYPTOGRAM_3DS' },
-  })
-  const { google_payment_data: data } = ENCRYPTED
-  await t.rejects(ask('google-pay create', { google_payment_data: { ...data, signedMessage: 'x' } }), {
-    code: 'google_pay_refused',
-  })
-  await setSetting(app, 'wallets.google', 'pan_only')
-  const plain = await ask('google-pay create', ENCRYPTED)
-  t.equal(plain.google_pay, undefined)
-  t.match(plain.token_intent, {
-    card: { last4: '4242' },
-    _extras: { tsp_details: { auth_method: 'PAN_ONLY' } },
-  })
-})
+t.test(
+  'with the setting wallets.google, a well-formed encrypted payload becomes a simulated card',
+  async (t) => {
+    const { ask, app } = await open(t)
+    await setSetting(app, 'wallets.google', 'simulate')
+    const { google_pay, token_intent } = await ask('google-pay create', ENCRYPTED)
+    t.equal(token_intent, undefined)
+    t.match(google_pay, { card: { last4: '4242', expiration_month: 6, expiration_year: 2033 } })
+    t.match(await ask('google-pay get', { id: google_pay!.id }), {
+      data: { number: '4242424242424242', expiration_month: 6, expiration_year: 2033 },
+      authentication: { threeds_cryptogram: 'AAAAAA=', eci_indicator: '7' },
+      details: { auth_method: 'CRYPTOGRAM_3DS' },
+    })
+    const { google_payment_data: data } = ENCRYPTED
+    await t.rejects(ask('google-pay create', { google_payment_data: { ...data, signedMessage: 'x' } }), {
+      code: 'google_pay_refused',
+    })
+    await setSetting(app, 'wallets.google', 'pan_only')
+    const plain = await ask('google-pay create', ENCRYPTED)
+    t.equal(plain.google_pay, undefined)
+    t.match(plain.token_intent, {
+      card: { last4: '4242' },
+      _extras: { tsp_details: { auth_method: 'PAN_ONLY' } },
+    })
+  },
+)
 
-t.test('the setting wallets.apple decides which card a payload of Apple Pay gets', async (t) => {
-  const { ask, app, createApple } = await open(t)
-  t.equal((await createApple()).type, 'dpan')
-  await setSetting(app, 'wallets.apple', 'mpan')
-  t.equal((await createApple()).type, 'mpan')
-  await setSetting(app, 'wallets.apple', 'refuse')
-  await t.rejects(ask('apple-pay create', applePayload()), { code: 'apple_pay_refused', status: 422 })
-})
+t.test(
+  'the setting wallets.apple decides the type of the card, or refuses a payload of Apple Pay',
+  async (t) => {
+    const { ask, app, createApple } = await open(t)
+    t.equal((await createApple()).type, 'dpan')
+    await setSetting(app, 'wallets.apple', 'mpan')
+    t.equal((await createApple()).type, 'mpan')
+    await setSetting(app, 'wallets.apple', 'refuse')
+    await t.rejects(ask('apple-pay create', applePayload()), { code: 'apple_pay_refused', status: 422 })
+  },
+)
 
-t.test('a payload of Apple Pay of the wrong form is refused', async (t) => {
+t.test('a malformed payload of Apple Pay is refused', async (t) => {
   const { ask } = await open(t)
   for (const wrong of [{ version: 'RSA_v1' }, { data: 'not base64' }, { header: {} }, { signature: null }])
     await t.rejects(ask('apple-pay create', applePayload(wrong)), { code: 'apple_pay_refused' })
@@ -127,29 +133,32 @@ t.test('the owner sees a card masked without the flag to reveal, and in no-revea
   t.notMatch(JSON.stringify(result), /fingerprint|4242424242424242|AAAAAA=/)
 })
 
-t.test('without expires_at, a card of Apple Pay expires with its month, of Google Pay never', async (t) => {
-  const { ask, clock, createGoogle, createApple } = await open(t)
-  const soon = await createGoogle({ expires_at: '2030-01-15T13:00:00Z' })
-  t.equal(soon.expires_at, '2030-01-15T13:00:00.000+00:00')
-  const never = await createGoogle()
-  const month = await createApple()
-  const short = await createApple({ expires_at: '2030-01-15T13:00:00Z' })
-  await t.rejects(createGoogle({ expires_at: '2030-01-15T11:00:00Z' }), { code: 'validation' })
-  clock.now += 60 * 60 * 1000
-  const gone = { code: 'not_found' }
-  await t.rejects(ask('google-pay get', { id: soon.id }), gone)
-  await t.rejects(ask('apple-pay get', { id: short.id }), gone)
-  await t.rejects(ask('apple-pay delete', { id: short.id }), gone)
-  await t.rejects(ask('token detokenize', { payload: `{{ google_pay: ${soon.id} }}` }), {
-    code: 'validation',
-  })
-  t.ok(await ask('apple-pay get', { id: month.id }))
-  clock.now = Date.UTC(2033, 6)
-  await t.rejects(ask('apple-pay get', { id: month.id }), gone)
-  t.ok(await ask('google-pay get', { id: never.id }))
-})
+t.test(
+  'without expires_at, a card of Apple Pay expires with its month, and a card of Google Pay never expires',
+  async (t) => {
+    const { ask, clock, createGoogle, createApple } = await open(t)
+    const soon = await createGoogle({ expires_at: '2030-01-15T13:00:00Z' })
+    t.equal(soon.expires_at, '2030-01-15T13:00:00.000+00:00')
+    const never = await createGoogle()
+    const month = await createApple()
+    const short = await createApple({ expires_at: '2030-01-15T13:00:00Z' })
+    await t.rejects(createGoogle({ expires_at: '2030-01-15T11:00:00Z' }), { code: 'validation' })
+    clock.now += 60 * 60 * 1000
+    const gone = { code: 'not_found' }
+    await t.rejects(ask('google-pay get', { id: soon.id }), gone)
+    await t.rejects(ask('apple-pay get', { id: short.id }), gone)
+    await t.rejects(ask('apple-pay delete', { id: short.id }), gone)
+    await t.rejects(ask('token detokenize', { payload: `{{ google_pay: ${soon.id} }}` }), {
+      code: 'validation',
+    })
+    t.ok(await ask('apple-pay get', { id: month.id }))
+    clock.now = Date.UTC(2033, 6)
+    await t.rejects(ask('apple-pay get', { id: month.id }), gone)
+    t.ok(await ask('google-pay get', { id: never.id }))
+  },
+)
 
-t.test('a card of a merchant is unlinked, and deleted after 30 days', async (t) => {
+t.test('a card of the type mpan can be unlinked, and is deleted 30 days later', async (t) => {
   const { ask, app, clock, createApple, logOf } = await open(t)
   await t.rejects(ask('apple-pay unlink', { id: (await createApple()).id }), { code: 'unprocessable' })
   await setSetting(app, 'wallets.apple', 'mpan')
@@ -166,7 +175,7 @@ t.test('a card of a merchant is unlinked, and deleted after 30 days', async (t) 
   await t.rejects(ask('apple-pay get', { id: unlinked.id }), { code: 'not_found' })
 })
 
-t.test('the rules for tokens in the container of a card decide how expressions show it', async (t) => {
+t.test('the rules for tokens in the container of a card decide how expressions show the card', async (t) => {
   const { askAs, createGoogle, createApplication, logOf } = await open(t)
   const { id } = await createGoogle()
   const payload = {

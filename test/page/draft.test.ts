@@ -13,7 +13,7 @@ const rule = (priority: number, more: object = {}) => ({
 const numbersOf = (rows: drafts.RuleRow[]) =>
   rows.map(({ rule: { priority, container } }) => [priority, container])
 
-t.test('rows are in the order in which rules are asked', async (t) => {
+t.test('rows are in the order of their priorities, and rows without a priority come last', async (t) => {
   const rows = drafts.toRows([rule(7), rule(2), { container: '/x/' }, rule(3)], counter())
   t.same(
     rows.map(({ rule: { priority } }) => priority),
@@ -30,21 +30,24 @@ t.test('a new rule comes last', async (t) => {
   t.match(drafts.addRule(rows, 9)[2], { key: 9, rule: { priority: 8 } })
 })
 
-t.test('a move exchanges two numbers, and every other rule keeps its number', async (t) => {
-  const rows = drafts.toRows([rule(2), rule(5), rule(9)], counter())
-  const down = drafts.moveRule(rows, rows[0]!.key, 1)
-  t.same(numbersOf(down), [
-    [2, '/c/5/'],
-    [5, '/c/2/'],
-    [9, '/c/9/'],
-  ])
-  t.same(drafts.moveRule(down, rows[0]!.key, -1), rows, 'moving back restores the rules')
-  t.same(drafts.moveRule(rows, rows[0]!.key, -1), rows, 'the first rule stays')
-  t.same(drafts.moveRule(rows, rows[2]!.key, 1), rows, 'the last rule stays')
-  t.same(drafts.moveRule(rows, 99, 1), rows)
-})
+t.test(
+  'moving a rule exchanges the priorities of two rules, and every other rule keeps its priority',
+  async (t) => {
+    const rows = drafts.toRows([rule(2), rule(5), rule(9)], counter())
+    const down = drafts.moveRule(rows, rows[0]!.key, 1)
+    t.same(numbersOf(down), [
+      [2, '/c/5/'],
+      [5, '/c/2/'],
+      [9, '/c/9/'],
+    ])
+    t.same(drafts.moveRule(down, rows[0]!.key, -1), rows, 'moving back restores the rules')
+    t.same(drafts.moveRule(rows, rows[0]!.key, -1), rows, 'the first rule stays')
+    t.same(drafts.moveRule(rows, rows[2]!.key, 1), rows, 'the last rule stays')
+    t.same(drafts.moveRule(rows, 99, 1), rows)
+  },
+)
 
-t.test('what the form does not know is kept', async (t) => {
+t.test('properties that the form does not support are kept', async (t) => {
   const strange: Record<string, unknown> & { permissions: unknown[] } = {
     ...rule(1),
     conditions: [{ attribute: 'id', operator: 'equals', value: 'x' }],
@@ -73,7 +76,7 @@ t.test('an empty attribute is removed, and the order of the others stays', async
   t.equal(second, rows[1])
 })
 
-t.test('the form says which drafts only JSON can show', async (t) => {
+t.test('for a draft that the form cannot show, `whyNotShown` returns the reason', async (t) => {
   t.equal(drafts.whyNotShown({}), undefined)
   t.equal(drafts.whyNotShown({ rules: [{}], permissions: [] }), undefined)
   t.equal(drafts.whyNotShown({ rules: {} as never }), 'rules is not a list')
@@ -81,7 +84,7 @@ t.test('the form says which drafts only JSON can show', async (t) => {
   t.equal(drafts.whyNotShown({ rules: [1] }), 'a rule is not an object')
 })
 
-t.test('a date of a form is in UTC, and a text that is no date is left to the server', async (t) => {
+t.test('a date in a form is a time in UTC, and a text that is no date is sent unchanged', async (t) => {
   t.equal(drafts.dateOf('2090-01-15T09:00'), '2090-01-15T09:00:00.000Z')
   t.equal(drafts.dateOf('2090-01-15T09:00:30'), '2090-01-15T09:00:30.000Z')
   t.equal(drafts.dateOf(''), undefined)

@@ -21,7 +21,7 @@ t.test(
   },
 )
 
-t.test('sample data of its type completes a recorded body', async (t) => {
+t.test('a recorded body is completed with sample data of its type', async (t) => {
   const example = { mask: '{{ data | reveal_last: 4 }}' }
   const table: [recorded: unknown, completed: unknown][] = [
     [
@@ -53,7 +53,7 @@ t.test('a hidden part of a path becomes a placeholder', async (t) => {
   for (const [recorded, shown] of table) t.equal(markPath(recorded), shown)
 })
 
-t.test('a draft says whether it has placeholders or sample data', async (t) => {
+t.test('the note on a draft says whether the draft has placeholders or sample data', async (t) => {
   const table: [recorded: unknown, path: string, body: string | undefined, note: RegExp | undefined][] = [
     [undefined, '/tokens/card-1', undefined, undefined],
     [{ id: 'one' }, '/tokens', '{"id":"one"}', undefined],

@@ -1,4 +1,4 @@
-/** The code that reproduces a request: a shell, and the server, read hostile values literally. */
+/** Code that reproduces a request. A shell and the server must receive hostile values unchanged. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -27,7 +27,7 @@ const HOSTILE = [
   '\u2028',
 ]
 
-t.test('hostile values reach curl and coffer as they are', async (t) => {
+t.test('hostile values reach curl and coffer unchanged', async (t) => {
   for (const value of HOSTILE) {
     const call = { origin, method: 'POST', path: `/tokens/${value}`, header: 'K', type: value, body: value }
     const { stdout } = await shell(`curl() { printf '%s\\0' "$@"; }\n${LANGUAGES.curl!(call)}`, 'a key')

@@ -1,6 +1,6 @@
 /**
- * Starts the server that the cases name `$stub`. The cases call this server through proxies. The answer of the server
- * depends only on the path.
+ * The server that has the name `$stub` in the cases. The cases call this server through proxies. The answer of the
+ * server depends only on the path.
  */
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -25,8 +25,9 @@ function pick({ connection, 'keep-alive': keepAlive, ...headers }: IncomingHttpH
 }
 
 /**
- * Starts the destination. `/echo…` returns the request, `/status/402` returns this status, `/redirect` redirects, `/card`
- * returns a card number, `/account` returns more data, `/text` returns no JSON, and `/bytes` returns no text.
+ * Starts the destination. `/echo…` returns the request, `/status/402` returns this status, `/redirect` redirects,
+ * `/card` returns a card number, `/account` returns `ACCOUNT`, `/text` returns text that is not JSON, and `/bytes`
+ * returns bytes that are not UTF-8.
  */
 export async function startDestination(): Promise<{ url: string; close(): void }> {
   const server = createServer(async (request, response) => {

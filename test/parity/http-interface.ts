@@ -1,6 +1,5 @@
 /**
- * HTTP as an interface of the product: a function from a step of a case to an answer. This interface checks every
- * response against the OpenAPI document.
+ * Performs the steps of the cases over HTTP, and checks every response against the OpenAPI document.
  */
 
 import type { Answer } from '../../src/client/conform/cases.js'

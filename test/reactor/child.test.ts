@@ -1,6 +1,6 @@
 /**
- * Child processes for reactor code: how they start, their messages, the measured memory, and the walls outside the
- * realm.
+ * Child processes for reactor code: how they start, their messages, the measured memory, and the confinement outside
+ * the realm.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -227,7 +227,7 @@ t.test(
     t.match(stdout, /"kind":"ready"/, stderr.slice(0, 500))
     t.equal(status, 0)
     const found = JSON.parse(stderr) as Found
-    // The globals of ECMA-262, edition 16, except the globals that the second wall removes.
+    // The globals of ECMA-262, edition 16, except the globals that the guest removes.
     const language =
       `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
     Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number

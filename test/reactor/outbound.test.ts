@@ -1,5 +1,5 @@
-import type { LookupAddress } from 'node:dns'
 /** Requests of proxies and of `fetch` in reactors: allowed hosts, the address that is called, and time limits. */
+import type { LookupAddress } from 'node:dns'
 import { once } from 'node:events'
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
@@ -217,7 +217,7 @@ t.test(
 )
 
 type Fetched = Partial<FetchRequest>
-/** Calls `fetch` as reactor code would call it. `fetch` passes to `left` its listener for the end of the run. */
+/** Calls `fetch` as reactor code would. `left` receives the listener that `fetch` adds for the end of the run. */
 const fetchFrom =
   (t: Test, allowNet = ['localhost'], options: Partial<OutboundOptions> = { resolve }) =>
   (url: string, more: Fetched = {}, left: (listener: () => void) => void = () => undefined) =>

@@ -188,7 +188,7 @@ t.test('runs with different limits of memory or time do not share a child proces
 })
 
 t.test(
-  'when its child is ready, a run asks whether it may still start, and a refused run sends nothing to the child',
+  'when the child of a run is ready, the pool checks whether the run may start, and a refused run sends nothing',
   async (t) => {
     const { guests, killed, run, complete } = setUp()
     const refused = new Error('not any more')
@@ -376,7 +376,7 @@ t.test(
 )
 
 t.test(
-  'if the pool needs room, it first ends an idle child of the same caller, and then one of another caller',
+  'if the pool needs room, it first ends an idle child of the same caller, and then an idle child of another caller',
   async (t) => {
     const line = setUpLine({ maxChildren: 1, reservedChildren: 1 })
     for (const name of ['B', 'A']) {
@@ -578,7 +578,7 @@ t.test('after a second child was needed, the pool starts a spare child for any c
   t.equal(guests.length, 4, 'the spare child ran the third reactor, and another spare was started')
 })
 
-t.test('one child compiles code, and this child then runs no code', async (t) => {
+t.test('one child compiles all code, and this child runs no code', async (t) => {
   const { guests, pool, run, killed } = setUp()
   for (const code of ['first', 'second']) {
     const compiling = pool.compile(code)

@@ -235,7 +235,7 @@ t.test(
   },
 )
 
-t.test('reactor code can verify JSON Web Tokens', async (t) => {
+t.test('reactor code can create JSON Web Tokens', async (t) => {
   const { token } = (await rawOf(program('create-jwt'), {
     args: { subject: 'ada', claims: { x: 1 } },
     configuration: { ISSUER: 'i', SECRET: 's' },

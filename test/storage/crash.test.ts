@@ -315,8 +315,7 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
     return
   }
   const contents: Contents = new Map()
-  // The rows of acts that the engine has acknowledged, but that it stores only together with later acts. These rows are
-  // lost if the disk keeps failing.
+  // Rows of acts that the engine has acknowledged but not stored yet. These rows are lost if the disk keeps failing.
   let held: Contents = new Map()
   let refused = 0
   for (const act of acts) {
@@ -338,7 +337,7 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
   }
   await engine.close().catch(() => refused++)
   // If a file could not be removed, the next owner of the vault removes it. A server can take fewer steps than in the
-  // run that counted the steps, so the fault may not occur.
+  // run that counted the steps, so the fault does not always occur.
   const derivesNoEvent =
     refused > 0 || options.notices.length > 0 || [undefined, 'remove'].includes(files.failed)
   t.ok(derivesNoEvent, `${title}: the failed ${files.failed} is reported`)

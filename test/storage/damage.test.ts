@@ -159,7 +159,7 @@ async function readAll(files: FakeFiles) {
 
 const ROWS = ['log 1', 'log 2', 'newer', 'second', 'third']
 
-t.test('a flipped byte in any file of a vault, or a missing end, is detected', async (t) => {
+t.test('a flipped byte in any file of a vault, or a truncated file, is detected', async (t) => {
   const { files, truth } = await makeVault()
   t.strictSame(await look(files.afterCrash(false)), { told: truth, notices: [] })
   t.strictSame(await readAll(files.afterCrash(false)), { texts: ROWS, missing: 0, findings: [] })
@@ -234,17 +234,20 @@ t.test(
   },
 )
 
-t.test('a compaction repairs a table with a damaged end, because it writes the table again', async (t) => {
-  const { files, truth } = await makeVault()
-  const [table] = pathsOf(files, '/segments/') as [string]
-  const copy = damaged(files, table, (bytes) => bytes.subarray(0, -1))
-  const engine = await openFileEngine(await optionsFor(copy))
-  await engine.compact()
-  t.equal(await tell(engine), truth)
-  await engine.close()
-  t.notOk(pathsOf(copy, table).length, 'the damaged file is gone')
-  t.strictSame((await verify(copy)).findings, [])
-})
+t.test(
+  'a compaction repairs a table with a damaged end, because the compaction writes the table again',
+  async (t) => {
+    const { files, truth } = await makeVault()
+    const [table] = pathsOf(files, '/segments/') as [string]
+    const copy = damaged(files, table, (bytes) => bytes.subarray(0, -1))
+    const engine = await openFileEngine(await optionsFor(copy))
+    await engine.compact()
+    t.equal(await tell(engine), truth)
+    await engine.close()
+    t.notOk(pathsOf(copy, table).length, 'the damaged file is gone')
+    t.strictSame((await verify(copy)).findings, [])
+  },
+)
 
 t.test(
   'a vault without one of its files does not open, but a copy can contain the rows of the other files',

@@ -53,9 +53,9 @@ export class FakeFiles implements Files {
 
   /**
    * Returns the disk after a crash. After a crash of the process, unsynced data is still there, and a later power cut
-   * can still remove it. After a power cut, only synced data is left. With `keepsRenames`, the disk has stored a rename,
-   * but it has not stored a name that was created before the rename. `keepsBytes` names the files whose unsynced bytes
-   * the system has stored.
+   * can still remove it. After a power cut, only synced data is left. With `keepsRenames`, an unsynced rename survives
+   * the power cut, but a name that was created before the rename does not. `keepsBytes` returns true for a file whose
+   * unsynced bytes survive.
    */
   afterCrash(isPowerCut: boolean, keepsRenames = false, keepsBytes = (_path: string) => false): FakeFiles {
     const next = new FakeFiles()
@@ -92,7 +92,7 @@ export class FakeFiles implements Files {
     return all
   }
 
-  /** Sets the bytes of a file directly, not through the engine. If `bytes` is undefined, the function removes the file. */
+  /** Sets the bytes of a file without the engine. If `bytes` is undefined, removes the file. */
   plant(path: string, bytes: Buffer | undefined): void {
     const { names, safe } = this.#parent(path)
     const copy = Buffer.from(bytes ?? [])

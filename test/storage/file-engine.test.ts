@@ -164,7 +164,7 @@ t.test('a command leaves a short write-ahead log and few tables for the next com
 })
 
 t.test(
-  'a server soon overwrites the older version of a row, even if it has written little since then',
+  'a server soon overwrites the older version of a row, even if the server has written little since then',
   async (t) => {
     const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
     const { files } = options

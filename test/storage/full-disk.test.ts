@@ -101,7 +101,7 @@ t.test('if a change of the header fails on a full disk, the server makes the cha
 })
 
 t.test(
-  'if deleted data cannot be overwritten on a full disk, the server overwrites it when there is space',
+  'if deleted data cannot be overwritten on a full disk, the server overwrites the data when there is space',
   async (t) => {
     for (const isFlushed of [false, true]) {
       const { files, options, engine } = await create('server', { eraseAfterMs: 5 })
@@ -124,7 +124,7 @@ t.test(
 )
 
 t.test(
-  'a server overwrites the deleted data that a command left, before the server handles a request',
+  'a server overwrites the deleted data that a command left, without waiting for a request',
   async (t) => {
     const { files, options, engine } = await create('command')
     await put(engine, 'a', secretOf('a'))

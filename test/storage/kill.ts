@@ -1,6 +1,6 @@
 /**
- * The kill test. In the kill test, writers and a reader share a vault and are killed at random moments. After all
- * kills, the vault must have every acknowledged change exactly once. The caller decides how often processes are killed.
+ * In the kill test, writers and a reader share a vault and are killed at random moments. After all kills, the vault
+ * must have every acknowledged change exactly once. The caller decides how often processes are killed.
  */
 
 import type { ChildProcess } from 'node:child_process'

@@ -58,29 +58,32 @@ t.test('a document is uploaded by both servers, downloaded from one, and deleted
   t.strictSame(rows, [{ count: 0 }], 'the database has no row of the document')
 })
 
-t.test('a card gets one network token, even if both servers are asked at the same time', async (t) => {
-  const { one, two, count } = await openServers(t)
-  const { id: token_id } = await ask(one, 'token create', { type: 'card', data: CARD_DATA })
-  for (const input of [{ data: CARD_DATA }, { token_id }]) {
-    const made = await Promise.all(
-      Array.from({ length: 10 }, (_, at) => ask(at % 2 === 0 ? one : two, 'network-token create', input)),
-    )
-    t.equal(new Set(made.map(({ id }) => id)).size, 1)
-    const { id, par } = made[0]
-    t.equal(await count('network_token'), 1)
-    await ask(one, 'network-token suspend', { id })
-    await t.rejects(ask(two, 'network-token cryptogram', { id }), { code: 'validation' })
-    const both = await Promise.allSettled([one, two].map((app) => ask(app, 'network-token resume', { id })))
-    t.strictSame(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'], 'only one resumes it')
-    t.match(await ask(two, 'network-token cryptogram', { id }), { eci: '07' })
-    await ask(one, 'network-token delete', { id })
-    await t.rejects(ask(two, 'network-token get', { id }), { code: 'not_found' })
-    const again = await ask(two, 'network-token create', { data: CARD_DATA })
-    t.equal(again.par, par, 'the keys of the tenant are the same on both servers')
-    t.not(again.id, id)
-    await ask(two, 'network-token delete', { id: again.id })
-  }
-})
+t.test(
+  'a card gets one network token, even if both servers get requests for it at the same time',
+  async (t) => {
+    const { one, two, count } = await openServers(t)
+    const { id: token_id } = await ask(one, 'token create', { type: 'card', data: CARD_DATA })
+    for (const input of [{ data: CARD_DATA }, { token_id }]) {
+      const made = await Promise.all(
+        Array.from({ length: 10 }, (_, at) => ask(at % 2 === 0 ? one : two, 'network-token create', input)),
+      )
+      t.equal(new Set(made.map(({ id }) => id)).size, 1)
+      const { id, par } = made[0]
+      t.equal(await count('network_token'), 1)
+      await ask(one, 'network-token suspend', { id })
+      await t.rejects(ask(two, 'network-token cryptogram', { id }), { code: 'validation' })
+      const both = await Promise.allSettled([one, two].map((app) => ask(app, 'network-token resume', { id })))
+      t.strictSame(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'], 'only one resumes it')
+      t.match(await ask(two, 'network-token cryptogram', { id }), { eci: '07' })
+      await ask(one, 'network-token delete', { id })
+      await t.rejects(ask(two, 'network-token get', { id }), { code: 'not_found' })
+      const again = await ask(two, 'network-token create', { data: CARD_DATA })
+      t.equal(again.par, par, 'the keys of the tenant are the same on both servers')
+      t.not(again.id, id)
+      await ask(two, 'network-token delete', { id: again.id })
+    }
+  },
+)
 
 t.test('merchants, certificates and wallet cards of one server can be used on the other', async (t) => {
   const { one, two } = await openServers(t)

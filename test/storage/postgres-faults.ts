@@ -37,7 +37,7 @@ export interface FaultReport {
   faults: string[]
 }
 
-/** The knowledge of a client about one of its tokens: the last answer, and whether the client requested the deletion. */
+/** One token of a client: the last answer, and whether the client requested the deletion. */
 interface Known {
   id: string
   step: string

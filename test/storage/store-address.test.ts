@@ -3,7 +3,7 @@ import t from 'tap'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
 
 t.test(
-  'the address of a store configures the connection, and the password in it is never shown',
+  'the address of a store configures the connection, and the password in the address is never shown',
   async (t) => {
     const address = parseStoreAddress('postgresql://bo%40b:p%40ss%3Aword@db.example:6543/vault?schema=team_1')
     t.match(address.connection, {

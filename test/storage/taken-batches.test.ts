@@ -8,7 +8,7 @@ const maker = (index: number) => Uint8Array.from([index >> 8, index & 255, ...Ar
 const name = (index: number, number: number, at = number) => batchKey(maker(index), number, at)
 
 t.test(
-  'a log chain knows exactly the batches that it has taken, whatever the order of the batches',
+  'a log chain stores exactly the batches that it has taken, whatever the order of the batches',
   async (t) => {
     const numbers = fc.uniqueArray(fc.integer({ min: 1, max: 40 }), { maxLength: 30 })
     fc.assert(

@@ -10,7 +10,7 @@ const rows: Row[] = ['a', 'b', 'c'].map((name, index) => ({
   ...{ expires: 0, keys: digest('all', 8), sealed: Buffer.from(name) },
 }))
 
-/** Copies rows to a store that later returns the rows as `changed` makes them. */
+/** Copies rows to a store that later returns `changed(rows)`. */
 function copy(changed: (rows: Row[]) => Row[], progress = (_: number, __: number) => {}) {
   const there: Row[] = []
   async function* sent() {

@@ -1,4 +1,4 @@
-/** Records of the areas of cards: documents, network tokens, wallets, merchants, the security contact and a batch job. */
+/** Records about cards: documents, network tokens, wallets, merchants, the security contact and a batch job. */
 import { CHUNK_BYTES } from '../../src/domain/document/chunks.js'
 import type { Kind } from '../../src/domain/records/records.js'
 import { readAll } from '../../src/storage/store.js'
@@ -49,7 +49,7 @@ export async function fillCardAreas(app: App): Promise<void> {
   await ask(app, 'updater job create')
 }
 
-/** Returns all records of these areas as they are stored, and everything that operations reveal of them. */
+/** Returns all records of these areas as they are stored, and the results of the operations that read them. */
 export async function readCardAreas(app: App) {
   const { number } = await app.tenant()
   const records: Record<string, object[]> = {}

@@ -11,10 +11,7 @@ export function plainPayload(signature: string, message: unknown) {
   return { google_payment_data: { protocolVersion: 'BasisTheory', signature, signedMessage } }
 }
 
-/**
- * A payload of the form that Google Pay sends. The libraries of other languages send a payload that
- * has expired.
- */
+/** A payload in the form that Google Pay sends. Its signing key has expired. */
 export const ENCRYPTED = {
   google_payment_data: {
     signature: 'MEQCIBmade+up/0=',

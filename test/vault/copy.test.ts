@@ -161,7 +161,7 @@ async function killCopies(
   return kills
 }
 
-t.test('if a copy is killed at any moment, it leaves no vault and can be repeated', async (t) => {
+t.test('a copy that is killed leaves no vault and can be repeated', async (t) => {
   const first = newDirectory()
   const { app, key } = await fill(first, TOKENS)
   const before = await look(app)

@@ -60,7 +60,7 @@ t.test('a command that waits while a server starts is answered by this server', 
 })
 
 t.test(
-  'if a creation of a vault crashes at any step, it can be repeated, and a failed creation leaves no file',
+  'a creation of a vault that crashes at any step can be repeated, and a failed creation leaves no file',
   async (t) => {
     const { create, choose } = createKey()
     const place = (files: FakeFiles) => ({ ...locate('/vault'), files })
@@ -103,7 +103,7 @@ t.test(
 )
 
 t.test(
-  'the scheme of an address decides whether a vault is in memory, in files or in PostgreSQL',
+  'an address with the scheme memory creates a vault in memory, and an unknown scheme is refused',
   async (t) => {
     const opener = { kind: 'passphrase', passphrase: 'correct horse battery' } as const
     const app = await createVault(locate('memory:'), 'first', opener)

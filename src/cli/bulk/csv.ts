@@ -13,12 +13,12 @@ import { MASKED, type Row, refuseMasked } from './rows.js'
 const MAX_BYTES = 1024 * 1024
 const CHARACTERS_AT_ONCE = 64 * 1024
 /**
- * Matches a column name that looks like a value, because a file without a header line has values in its first line.
- * Messages never contain a column name that matches.
+ * Matches a column name that looks like a value. A file without a header line has values in its first line, and
+ * messages must not contain these values.
  */
 const VALUE = /\d{4}|@/
 const MAX_TOLD = 20
-/** The cells of these columns are read as numbers. CSV does not distinguish numbers from text. */
+/** CSV does not distinguish numbers from text. */
 const NUMBERS: readonly string[] = ['data.expiration_month', 'data.expiration_year']
 const LISTS: readonly string[] = ['containers', 'search_indexes']
 /** Attributes whose members may have their own columns. */
@@ -31,8 +31,8 @@ type ToCommand = (maps: readonly string[], isTyped: boolean) => string
 type ParsedRecord = { info: { lines: number }; record: readonly string[] }
 
 /**
- * `given`: entries `column=path`. An empty path leaves the column out. `toCommand` returns the command with more flags,
- * for advice.
+ * `given`: entries `column=path`. A column with an empty path is skipped. `toCommand` returns the command to suggest in
+ * an error.
  * @throws CofferError `usage`, `validation`
  */
 export async function* readCsv(texts: AsyncIterable<string>, given: readonly string[], toCommand: ToCommand) {
@@ -91,7 +91,7 @@ function readHeader(names: readonly string[], given: readonly string[], toComman
   const value = wrong.find((name) => VALUE.test(name))
   if (value !== undefined)
     throw usage(
-      `The first line names the columns, but its column ${names.indexOf(value) + 1} looks like a value.`,
+      `The first line must name the columns, but its column ${names.indexOf(value) + 1} looks like a value.`,
     )
   if (wrong.length > 0) {
     const hasData = texts.includes('data')
@@ -118,7 +118,7 @@ function readPath(text: string): Path | 'none' {
   const path = first === 'metadata' && rest.length > 0 ? [first, rest.join('.')] : [first, ...rest]
   if (text === MASKED) return path
   const isShown = Object.hasOwn(tokenOutput.properties, first)
-  // An export has columns that the vault derives. An import ignores these derived columns.
+  // An import ignores columns that the vault derives, such as `created_at`.
   if (isShown && !Object.hasOwn(createAttributes, first)) return undefined
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   const isDeep = path.length > MAX_JSON_DEPTH
@@ -144,7 +144,7 @@ function readRecord(cells: readonly string[], paths: readonly Path[], line: numb
 
 function place(value: Record<string, unknown>, path: readonly string[], cell: unknown): object {
   const [first = '', ...rest] = path
-  // Inherited members such as `constructor` are not used, because a change of one would affect all objects.
+  // Assigning to an inherited member such as `constructor` would affect all objects.
   const inner = Object.hasOwn(value, first) ? (value[first] as typeof value) : {}
   value[first] = rest.length === 0 ? cell : place(inner, rest, cell)
   return value

@@ -15,7 +15,6 @@ import { refuseWrite } from './import-log.js'
 const { O_APPEND, O_NOCTTY = 0, O_NONBLOCK = 0, O_WRONLY } = constants
 const STANDARD_OUTPUT = /^\/(?:dev\/stdout|(?:dev|proc\/self)\/fd\/1)$/
 const DESCRIPTOR = /^\/(?:dev|proc\/self)\/fd\/\d+$/
-/** The ms between two attempts to open a pipe that has no reader yet. */
 const RETRY_MS = 20
 
 export interface ExportTarget {
@@ -27,7 +26,10 @@ export interface ExportTarget {
   discard(): Promise<void>
 }
 
-/** `path`: `-` is standard output. @throws CofferError `conflict` for a file that exists, `storage_failed`, `interrupted` */
+/**
+ * `path`: `-` is standard output.
+ * @throws CofferError `conflict` for a file that exists, `storage_failed`, `interrupted`
+ */
 export async function openExportTarget(context: CommandContext, path: string): Promise<ExportTarget> {
   const { cwd, signal, terminal } = context
   const place = resolve(cwd, path)
@@ -51,10 +53,7 @@ export async function openExportTarget(context: CommandContext, path: string): P
   }
 }
 
-/**
- * True for a device and for a descriptor that the shell has opened. These targets are written
- * directly.
- */
+/** `/dev/fd/3` may refer to a regular file that the shell has opened. */
 function isDirect(path: string, stat: Stats): boolean {
   return stat.isCharacterDevice() || stat.isBlockDevice() || (stat.isFile() && DESCRIPTOR.test(path))
 }
@@ -87,7 +86,7 @@ function writeToDevice(path: string, file: FileHandle): ExportTarget {
   }
 }
 
-/** Waits for a reader in the event loop. A thread that waits in `open` would keep the process from ending. */
+/** Polls, because a thread that waits in `open` would keep the process from ending. */
 async function writeToPipe(path: string, signal: AbortSignal): Promise<ExportTarget> {
   for (;;) {
     if (signal.aborted) throw interrupted()

@@ -14,13 +14,10 @@ import { openExportTarget } from './export-target.js'
 import { MASKED } from './rows.js'
 
 const PAGE = 100
-/** The columns that `token import` accepts, without `deduplicate_token`, which no answer contains. */
+/** No answer contains `deduplicate_token`. */
 const COLUMNS = exportedAttributes.filter((name) => name !== 'deduplicate_token')
 
-/**
- * Exports with the operation that lists tokens by cursor.
- * @throws CofferError the errors of that operation, `conflict` if the file exists
- */
+/** @throws CofferError `conflict` if the file exists, and the errors of listing tokens */
 export const exportTokens: TerminalCommand['run'] = (context, [path], options) =>
   runOnTokens(context, options, (task) => exportAll(task, path))
 
@@ -63,7 +60,7 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   if (path !== '-') await task.notice(`Exported ${countOf(count, 'token')} to ${path}${how}.`)
 }
 
-/** Adds `masked: true` to rows with masked data, so that an import refuses them. */
+/** Adds `masked: true` to rows with masked data, so that an import refuses these rows. */
 function createForm(format: string, fields: readonly string[] | undefined, isMasked?: IsMasked) {
   const hasData = fields?.some((field) => /^data(\.|$)/.test(field)) !== false
   const columns = [...(fields ?? COLUMNS), ...(hasData && isMasked ? [MASKED] : [])]
@@ -85,15 +82,12 @@ function createForm(format: string, fields: readonly string[] | undefined, isMas
     : { head: '', formatRow: (token: TokenView) => `${toText(token)}\n` }
 }
 
-/**
- * Whether the token has no mask although its type has a default mask. An import of this token must not add the
- * default mask.
- */
+/** An import must not give this token the default mask of its type. */
 function hasNoMask({ type, mask }: TokenView): boolean {
   return mask === undefined && TOKEN_TYPES.find(({ name }) => name === type)?.mask !== undefined
 }
 
-/** Writes text as JSON if an import would take it for JSON or for an empty cell. */
+/** Writes text as a JSON string if an import would read the text as JSON or as an empty cell. */
 function toCell(value: unknown, column: string): string {
   if (column !== 'data' && column !== 'mask') return toCsvCell(value)
   const isAmbiguous = typeof value === 'string' && (BEGINS_AS_JSON.test(value) || /^(null)?$/.test(value))

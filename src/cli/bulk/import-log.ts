@@ -1,7 +1,6 @@
 /**
- * The log file of an import has a line for each row. A file of `--resume` begins with a line that names the run and
- * the last batch sent. A run that is resumed continues after the rows whose results are on the other lines of the
- * file.
+ * The log file of an import contains the result of each row, one on each line. If the file was given as `--resume`, its
+ * first line identifies the run and the last batch that was sent.
  */
 import { randomUUID } from 'node:crypto'
 import { constants, type FileHandle, open, rm, writeFile } from 'node:fs/promises'
@@ -24,17 +23,14 @@ const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 export interface Refused {
   readonly line: number
   readonly reason: string
-  /**
-   * Whether the row has no type. Undefined for a row of an earlier run, because the log file does not contain this
-   * fact.
-   */
+  /** Undefined for a row of an earlier run. */
   readonly lacksType?: boolean
 }
 
 export type ImportLog = Awaited<ReturnType<typeof openImportLog>>
 
 /**
- * `about` identifies a run that can be resumed. Only one process at a time can use the file of this run.
+ * `about` identifies the run. Without `about`, the run cannot be resumed.
  * @throws CofferError `usage`, `conflict`, `unavailable`, `storage_failed`
  */
 export async function openImportLog(
@@ -57,22 +53,16 @@ export async function openImportLog(
   let end = before?.end
   return {
     run,
-    /** The results of earlier runs. The caller compares these results with the rows before it begins a batch. */
     resumed,
     rows: resumed?.lines.length ?? 0,
-    /**
-     * If an earlier run may have sent the next batch to a server, the size of this batch; else 0. The batch must keep
-     * its size, because a server recognizes only an unchanged batch.
-     */
+    /** The size of a batch that an earlier run may have sent without storing the results. Otherwise 0. */
     pending,
     refused,
     isBegun,
-    /**
-     * Call before a batch is sent. `count` is 0 for a vault, because the vault itself stores how many rows are done.
-     */
+    /** `count`: 0 for a vault, because the vault itself stores how many rows are done. */
     begin: async (first: number, count: number): Promise<void> => {
       if (!isResumable) return
-      // Cuts off the results of an incomplete batch, because these results are written again.
+      // Removes the results of an incomplete batch, because the batch is sent again.
       if (end !== undefined) await file?.truncate(end).catch(refuseWrite(path!))
       end = undefined
       if (isBegun && count === 0) return
@@ -81,7 +71,7 @@ export async function openImportLog(
       await file?.datasync().catch(refuseWrite(path!))
       isBegun = true
     },
-    /** Writes the results of rows. A resumed run continues after the first `done` rows. */
+    /** If the run can be resumed, only the first `done` results are written. */
     append: async (rows: readonly Row[], results: readonly RowResult[], done: number): Promise<void> => {
       if (file === undefined) return
       const kept = isResumable ? results.slice(0, done) : results
@@ -89,7 +79,7 @@ export async function openImportLog(
       await file.appendFile(lines.join('')).catch(refuseWrite(path!))
       if (isResumable) await file.datasync().catch(refuseWrite(path!))
     },
-    /** `isUndone`: no row was imported, so another import may use the file. A new file without results is removed. */
+    /** `isUndone`: no row was imported. The file is emptied or removed, so that another import can use it. */
     close: async (isUndone = false): Promise<void> => {
       if (isUndone && isResumable) await file?.truncate()
       const isEmpty = isUndone && !isResumable && (await file?.stat())?.size === 0
@@ -106,7 +96,7 @@ const closeAfter = (file: FileHandle, lock?: { release(): void }) => async (erro
   throw error
 }
 
-/** Reads which run the file belongs to. Returns undefined for a new file. @throws CofferError `usage` */
+/** Returns undefined for an empty file. @throws CofferError `usage` */
 async function readRun(file: FileHandle, path: string, about: string) {
   const stat = await file.stat()
   if (!stat.isFile()) throw usage(`--resume: ${path} is not a file.`)
@@ -121,7 +111,7 @@ async function readRun(file: FileHandle, path: string, about: string) {
     )
   const ends = [HEAD_BYTES]
   const lines: number[] = []
-  /** The positions of refused rows. An incomplete batch is cut off below, and its refused rows are not counted. */
+  /** The positions of refused rows, also in an incomplete batch. */
   const refusedAt: number[] = []
   let first: Refused | undefined
   for await (const line of file.readLines({ start: HEAD_BYTES, autoClose: false })) {

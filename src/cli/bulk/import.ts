@@ -20,13 +20,10 @@ import { requireResult } from './resumed-rows.js'
 import { decodeChunks, type Row, readRows } from './rows.js'
 import { type Send, sendToServer, sendToVault } from './send.js'
 
-/**
- * The limits of a batch. A vault commits a batch as one unit of work, and a server gets it as one request. Small
- * batches need less garbage collection.
- */
+/** Small batches need less garbage collection. */
 const TO_VAULT = { rows: 250, characters: 4 * 1024 * 1024 }
 const TO_SERVER = { rows: 1000, characters: 400 * 1024 }
-/** If the server that has the vault open ends during the import, the next attempt opens the vault itself. */
+/** If the server of the vault stops during the import, the next attempt opens the vault without a server. */
 const MAX_ATTEMPTS = 5
 const MAX_TOLD = 20
 const KEPT =
@@ -76,7 +73,7 @@ function readSettings({ context, options, args }: Task) {
   return { source, format, map, type, path, continuesOnError, isResumable: resume !== undefined }
 }
 
-/** Identifies the run by a digest of its file, its target and its settings. */
+/** A digest of the file's path, the target and the settings identifies the run. */
 async function describeRun({ context, key }: Task, { source, format, map, type }: Settings): Promise<string> {
   const { cwd, config } = context
   const target =
@@ -228,12 +225,11 @@ class ImportRun {
     }
     this.#done += count
     if (isStopped || count === rows.length) return !isStopped
-    // An earlier run had committed a shorter batch before it was interrupted. The rows that the shorter batch did not
-    // contain are sent now.
+    // An interrupted earlier run had committed a shorter batch. The remaining rows are sent now.
     return this.#sendBatch(rows.slice(count))
   }
 
-  /** Halves a refused batch until each refused row is found. The results of each half are logged at once. */
+  /** Halves a refused batch until each refused row is found. */
   async #sendHalves(rows: readonly Row[]): Promise<boolean> {
     if (rows.length === 1) throw new CofferError('internal', 'A batch came back without results.')
     const middle = rows.length >> 1

@@ -1,6 +1,6 @@
 /**
- * Compares the results in a `--resume` file with the rows of the source. If a line of the source was removed or added,
- * the number of results no longer tells where to continue. A row would then be skipped or imported twice.
+ * Compares the results in a `--resume` file with the rows of the source. If a row was added or removed since the last
+ * run, the number of results does not tell where to continue.
  */
 import { type CofferError, usage } from '../../errors.js'
 
@@ -11,10 +11,7 @@ export interface ResumedRows {
   path: string
   /** For each result, in order: the number of its line in the source. NaN for a line that is not a result. */
   lines: readonly number[]
-  /**
-   * The number of rows in finished batches. If the end of the `--resume` file was lost, the file has fewer results
-   * than the finished batches have rows.
-   */
+  /** The number of rows in finished batches. If there are fewer results, the end of the `--resume` file was lost. */
   finished: number
 }
 
@@ -53,12 +50,12 @@ export function requireResult(resumed: ResumedRows, at: number, line: number | u
   throw describeChange(resumed, `Line ${place} of ${path} ${what}. Remove that line`)
 }
 
-function describeChange({ lines }: ResumedRows, problem: string): CofferError {
+function describeChange({ path, lines }: ResumedRows, problem: string): CofferError {
   const last = lines.findLast((line) => !Number.isNaN(line)) ?? 0
   return usage(
-    `${problem}\nThen run the same command again. If the rows were edited instead, undo the edits: ` +
-      `only rows after line ${last} may change. ` +
-      'Do not give another file as --resume, because that would import all rows again.',
+    `${problem}\nThen run the same command again. But if you have changed rows up to line ${last} since the last run, ` +
+      `undo these changes, and leave ${path} as it is. ` +
+      'Do not give another file as --resume, because all rows would then be imported again.',
   )
 }
 

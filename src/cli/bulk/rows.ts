@@ -1,7 +1,7 @@
 import { isObject, parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 
-/** A row of the source. `line`: its first line, from 1. `fault`: the reason if the row cannot be read. */
+/** `line`: the first line of the row, from 1. `fault`: why the row cannot be read. */
 export interface Row {
   line: number
   value?: unknown
@@ -15,7 +15,7 @@ export const MASKED = 'masked'
 
 const MAX_CHARACTERS = 1024 * 1024
 
-/** Decodes a stream of UTF-8, without a byte order mark. @throws CofferError `validation` */
+/** Removes a byte order mark. @throws CofferError `validation` if the chunks are not UTF-8 */
 export async function* decodeChunks(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (chunk?: Uint8Array) => {
@@ -67,7 +67,7 @@ const splitLines: Split = (text, isLast) => {
   return lines.map((line) => ({ row: line.trim() === '' ? undefined : line, size: line.length + 1 }))
 }
 
-/** Matches one piece of JSON: a string that may be incomplete, a separator, or a run of other characters. */
+/** Matches a string that may be incomplete, a separator, or a run of other characters. */
 const JSON_TOKEN = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|[[\]{},]|[^\s",[\]{}]+/g
 
 /** Splits the members of one JSON array. An incomplete member is read again when there is more text. */

@@ -4,13 +4,13 @@ import { type RowResult, refuse } from '../../operations/token/import.js'
 import type { Task } from '../task.js'
 import type { Row } from './rows.js'
 
-/** `run`: the id of the run. `stops`: whether the first refused row ends the run. */
+/** `run`: the id of the run. If `stops` is true, the first refused row ends the run. */
 type SendOptions = { run: string; stops: boolean; isDryRun: boolean }
 
 /**
- * `first`: the number of rows before these rows. Resolves to a result for each row, in order. If a refused row ended
- * the run, the last result is the result of this row. If the list of results is empty, the caller splits the batch to
- * find the refused row.
+ * `first`: the number of rows before `rows`. Resolves to the results in order. If a refused row ended the run, its
+ * result is the last. An empty list means that a row of the batch was refused, and the caller has to split the batch to
+ * find this row.
  */
 export type Send = (rows: readonly Row[], first: number) => Promise<readonly RowResult[]>
 
@@ -19,7 +19,7 @@ export type Send = (rows: readonly Row[], first: number) => Promise<readonly Row
  */
 export function sendToVault({ ask }: Task, { run, stops, isDryRun }: SendOptions): Send {
   return async (rows, first) => {
-    // A row that cannot be read is sent as null. The vault refuses a null, because each row must be an object.
+    // Null stands for a row that cannot be read. The vault refuses null.
     const values = rows.map(({ value, fault }) => (fault === undefined ? value : null))
     const named = isDryRun ? { rehearses: true } : { run, first }
     const { results } = (await ask({ rows: values, stops, ...named })) as { results: RowResult[] }
@@ -30,7 +30,7 @@ export function sendToVault({ ask }: Task, { run, stops, isDryRun }: SendOptions
   }
 }
 
-/** A row of the batch may have caused an error with one of these codes. */
+/** The codes of errors that a row of the batch can cause. */
 const OF_ROWS: readonly string[] = ['validation', 'forbidden', 'conflict', 'too_large', 'unprocessable']
 
 /**

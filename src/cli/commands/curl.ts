@@ -11,7 +11,6 @@ import { displayLines } from '../output/display.js'
 import { printNotice } from '../output/output.js'
 import { isTerminal, write } from '../output/terminal.js'
 
-/** In the printed call, stands for the name of the file to send. */
 const BODY_FILE = 'FILE'
 
 export async function printCurl(line: OperationLine): Promise<void> {

@@ -30,7 +30,6 @@ const EXPECTED: readonly (keyof Sandbox)[] = [
 
 /** `warning`: Coffer works, but something could be better. */
 type Verdict = readonly [state: 'ok' | 'warning' | 'wrong', found: string, advice?: string]
-/** The checks run in this order. */
 const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   node: async ({ nodeVersion }) => {
     const isOld = nodeVersion.slice(1).localeCompare(MIN_NODE, 'en', { numeric: true }) < 0
@@ -111,10 +110,7 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   },
 }
 
-/**
- * Reports which measures against reactor code are active and which are missing. Advises if a measure is missing that
- * every Linux supports.
- */
+/** Warns only if a measure is missing that every Linux supports. */
 export function judgeSandbox(sandbox: Sandbox): Verdict {
   const list = (names: readonly string[]) => names.map((name) => name.replaceAll('_', ' ')).join(', ')
   const names = Object.keys(sandbox) as (keyof Sandbox)[]
@@ -130,7 +126,7 @@ export function judgeSandbox(sandbox: Sandbox): Verdict {
 const ask = <Name extends OperationName>(context: CommandContext, operation: Name) =>
   askOwned(context, operation) as Promise<ResultOf<Name>>
 
-/** Prints the result of each check. @throws CofferError `check_failed` if a check failed */
+/** @throws CofferError `check_failed` if a check failed */
 export async function examine(context: CommandContext): Promise<void> {
   if (context.config.url !== undefined) throw usage(`coffer doctor ${NEEDS_VAULT}`)
   const findings: { check: string; state: Verdict[0]; found: string; advice?: string }[] = []
@@ -150,7 +146,7 @@ export async function examine(context: CommandContext): Promise<void> {
   const failed = findings.filter(({ state }) => state === 'wrong')
   if (failed.length === 0) return
   throw new CofferError('check_failed', `Checks that failed: ${failed.length} of ${findings.length}.`, {
-    // A table may cut the results of the checks, so the error contains these results too.
+    // A table may cut long results, so the error repeats these results.
     errors: Object.fromEntries(
       failed.map(({ check, found, advice = '' }) => [check, [`${found} ${advice}`.trim()]]),
     ),

@@ -66,8 +66,8 @@ export async function initVault(context: CommandContext, _: unknown, flags: Opti
 }
 
 /**
- * Returns true only if it is certain that no vault exists. A failed creation may still have created the vault, for
- * example if the connection broke after the commit. If the vault may exist, its key file must be kept.
+ * Returns true only if certainly no vault exists. A failed creation may still have created the vault, for example if
+ * the connection broke after the commit. Then the key file must be kept.
  */
 function isMissing(place: VaultLocation): Promise<boolean> {
   return identifyVault(place).then(
@@ -76,14 +76,11 @@ function isMissing(place: VaultLocation): Promise<boolean> {
   )
 }
 
-/**
- * The flags that later commands need. If a value came from a variable, no flag is needed, because later commands read
- * this variable too.
- */
+/** Repeats only flags, because later commands read the environment variables again. */
 function repeatFlags({ vault, store, storePasswordFile, keyFile }: Options, directory: string): string {
   const given = {
     '--vault': vault,
-    // In the case of a store, `directory` is the address of the store without its password.
+    // For a store, `directory` is the address without the password.
     '--store': store && directory,
     '--store-password-file': storePasswordFile,
     '--key-file': keyFile,

@@ -28,7 +28,7 @@ export const listenToWebhooks: TerminalCommand['run'] = async (context, _, optio
   context.handlesSignals()
   const turns = new Turns()
   const taking = new Connection(context, as, turns)
-  // Ctrl-C does not interrupt this connection, because the webhook is deleted over this connection after Ctrl-C.
+  // Ctrl-C does not interrupt this connection, because this connection deletes the webhook after Ctrl-C.
   const reporting = new Connection({ ...context, signal: new AbortController().signal }, as, turns)
   const ended = new AbortController()
   const isKeyWanted = options.printKey === true
@@ -89,7 +89,7 @@ async function printOutcome(context: CommandContext, outcome: Outcome, isSent: b
   await write(terminal.stdout, `${display(words.join('  ').trimEnd())}\n`)
 }
 
-/** Only one connection at a time can have the vault open, so requests that open the vault themselves take turns. */
+/** Only one connection at a time can have the vault open, so requests without a server take turns. */
 class Turns {
   #last: Promise<unknown> = Promise.resolve()
 
@@ -103,10 +103,7 @@ class Turns {
 /** After one of these errors, the request may succeed over a new connection. */
 const BROKEN = ['unavailable', 'request_timeout', 'interrupted', 'storage_failed']
 
-/**
- * Access to a server or to a vault. The connection to a server is opened again after a failure. A vault is opened
- * for each request.
- */
+/** Reconnects to a server after a failure. Without a server, opens the vault for each request. */
 class Connection {
   readonly #context: CommandContext
   readonly #as: OperationRequest['as']
@@ -120,7 +117,7 @@ class Connection {
     this.#turns = turns
   }
 
-  /** Whether the last request opened the vault itself. */
+  /** Whether the last request was performed without a server. */
   get isDirect(): boolean {
     return this.#isDirect
   }
@@ -147,18 +144,14 @@ class Connection {
     await server.close()
   }
 
-  /**
-   * Connects to the vault. If no server has the vault open, this process opens the vault, performs the request and
-   * closes the vault again.
-   */
+  /** Connects to the server of the vault. If there is no server, performs the request and returns its result. */
   async #begin(request: OperationRequest): Promise<{ result: unknown } | undefined> {
     // An earlier request may have opened the connection while this request waited.
     if (this.#server !== undefined) return undefined
     const vault = await reachThisVault(this.#context)
     this.#isDirect = vault.attachServer !== undefined
     if (this.#isDirect) {
-      // While this process has the vault open, other processes, such as a server that starts, cannot open the vault.
-      // Therefore this request for events does not wait.
+      // A request that waits for events would keep the vault open, and no server could start.
       const { input } = request
       const asked = 'timeout' in input ? { ...request, input: { ...input, timeout: '0ms' } } : request
       return withVault(this.#context, vault, async () => ({ result: resultOf(await vault.ask(asked)) }))

@@ -1,7 +1,4 @@
-/**
- * Profiles are named sets of settings. The settings of a profile are defaults: flags and environment variables have
- * precedence.
- */
+/** A profile is a named set of settings. Flags and environment variables have precedence over a profile. */
 import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, isTrue, type TARGETS } from '../../config.js'
 import { usage } from '../../errors.js'
@@ -14,10 +11,7 @@ import { readUserSettings, type Texts, type UserSettings, writeUserSettings } fr
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'store-password-fd', 'no-input']
 const API_KEY = 'api-key'
 const NO_REVEAL = 'no-reveal'
-/**
- * In a list of names of profiles, stands for the profile in use. No argument contains this character, so no profile has
- * this name.
- */
+/** Stands for the profile in use. No profile has this name, because no argument contains this character. */
 const IN_USE = '\0'
 /** Settings for the server of a profile. No other server receives these settings. */
 const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']
@@ -29,7 +23,6 @@ function listProfileSettings(): Map<string, Setting> {
   return new Map(rows.filter(([name]) => !NEVER_KEPT.includes(name)))
 }
 
-/** JSON Schema of `config.json`, for editors. */
 export function describeConfiguration(): JsonSchema {
   const text = { type: 'string' } as const
   const settings = [...listProfileSettings()].map(([name, { description, choices }]) => [
@@ -84,7 +77,7 @@ export async function applyProfile(flags: Options, env: Environment): Promise<En
     defaults[variable] = text
   }
   const { variable: mode } = SETTINGS.noReveal
-  // If the profile in use turns on no-reveal mode, an environment variable cannot turn it off.
+  // If the profile in use turns on no-reveal mode, an environment variable cannot turn off this mode.
   if (hidesBy(settings).includes(IN_USE)) defaults[mode] = 'true'
   const given = Object.entries(env).filter(
     ([variable, text = '']) => text !== '' && !(variable === mode && isTrue(defaults[mode])),
@@ -92,7 +85,7 @@ export async function applyProfile(flags: Options, env: Environment): Promise<En
   return { ...defaults, ...Object.fromEntries(given) }
 }
 
-/** The names of profiles that turn on no-reveal mode. If the profile in use turns on this mode, `IN_USE` is added to the names. */
+/** Returns the names of profiles that turn on no-reveal mode, and `IN_USE` if one of these profiles is in use. */
 function hidesBy({ profile = '', profiles }: UserSettings): string[] {
   const names = Object.keys(profiles).filter((name) => isTrue(profiles[name]![NO_REVEAL]))
   return names.includes(profile) ? [...names, IN_USE] : names
@@ -107,10 +100,7 @@ async function refusePassword(store: string): Promise<void> {
     )
 }
 
-/**
- * Returns the settings of the profile that apply. If a flag or a variable names another vault, store or
- * server, some settings of the profile do not apply.
- */
+/** If a flag or a variable chooses another vault, store or server, leaves out the settings for the profile's target. */
 function keepOwn(profile: Texts, flags: Options, env: Environment): Texts {
   const find = (name: (typeof TARGETS)[number]) =>
     typeof flags[name] === 'string' ? flags[name] : env[SETTINGS[name].variable] || undefined

@@ -55,7 +55,7 @@ export function requireUrl({ config: { url, insecure } }: CommandContext): strin
   return readServerUrl(url, { insecure: insecure ?? false })
 }
 
-/** The key comes from a file, standard input, the environment, a profile or a prompt, and never from an argument. */
+/** The key never comes from an argument, because other processes can read arguments. */
 export async function readKey(
   context: CommandContext,
   url: string,
@@ -101,7 +101,6 @@ export async function pullTenant(context: CommandContext, url: string, key: stri
   })
 }
 
-/** Prints the requests, but does not send them. */
 async function printRequests(context: CommandContext, url: string): Promise<void> {
   const { prefix = DEFAULT_PREFIX } = context.config
   const requests = []
@@ -138,7 +137,7 @@ async function report({ terminal }: CommandContext, path: string, pulled: Pulled
   await reportGaps(terminal, pulled)
 }
 
-/** Says what the seed lacks. The names come from the server, and `printWarning` makes control characters visible. */
+/** The warnings contain names from the server. `printWarning` makes control characters visible. */
 export async function reportGaps(
   terminal: CommandContext['terminal'],
   { unread, unknown, unresolved }: PulledTenant,

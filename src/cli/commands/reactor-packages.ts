@@ -19,7 +19,6 @@ import { printForRun } from '../output/output.js'
 import { reactorOptions } from '../target/vault.js'
 import type { TerminalCommand } from '../task.js'
 
-/** Only the owner can read the directories and files that Coffer writes with these modes. */
 const PRIVATE_DIRECTORY = 0o700
 const PRIVATE_FILE = 0o600
 
@@ -66,7 +65,7 @@ export const checkCode: TerminalCommand['run'] = async (context, [file = ''], op
   }
 }
 
-/** Returns the message of an error. If the code threw the error, its message is in `errors.error`. */
+/** If the code threw the error, the message is in `errors.error`. */
 function describeError(error: unknown): string {
   if (!(error instanceof CofferError)) throw error
   return error.errors?.error?.[0] ?? error.message
@@ -98,7 +97,7 @@ function writeModules(directory: string, packages: readonly LinkedPackage[]): vo
   write(VERSIONS_FILE, `${JSON.stringify(versions, null, 2)}\n`)
 }
 
-/** The packages that the code requires by a literal name or subpath. Modules of Node and of Coffer are not packages. */
+/** Returns the packages that the code requires with a literal name. Modules of Node and of Coffer are left out. */
 export function findRequired(code: string): string[] {
   const names = [...code.matchAll(/\brequire\s*\(\s*(['"`])([^'"`]+)\1\s*\)/g)].map(([, , name]) => name!)
   const isOwn = (name: string) =>
@@ -111,7 +110,7 @@ export function findRequired(code: string): string[] {
   return [...new Set(packages)].filter((name) => isPackageName(name) || name in ALIASES)
 }
 
-/** @throws CofferError `check_failed` if something is wrong */
+/** @throws CofferError `check_failed` if a row is wrong */
 async function report(context: CommandContext, rows: readonly Row[]): Promise<void> {
   await printForRun(context, rows)
   const wrong = rows.filter(({ state }) => state === 'wrong')

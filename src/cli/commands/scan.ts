@@ -28,7 +28,7 @@ const MAX_FINDINGS = 10_000
  */
 const OVERLAP = 18 * LONGEST_VALUE
 
-/** Prints what was found. @throws CofferError `values_found` if anything was found, `usage` if a file cannot be read */
+/** @throws CofferError `values_found` if a value was found, `usage` if a file cannot be read */
 export const scan: TerminalCommand['run'] = async (context, paths, options) => {
   if (context.config.noReveal) throw noRevealError('scan')
   await runOnTokens(context, { ...options, reveal: true }, (task) => scanAll(task, paths as string[]))
@@ -83,8 +83,8 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
 }
 
 /**
- * Returns a function that acts as the owner and reads the masked data of tokens. Texts in masked data are not
- * secret, so they are not reported.
+ * The returned function acts as the owner and reads the masked data of tokens. Texts in masked data are not secret, so
+ * a scan does not report these texts.
  */
 async function createMaskedReader(context: CommandContext, vault: Vault) {
   const as = { reveal: false, tenant: await findTenantChoice(context) }
@@ -96,21 +96,18 @@ async function createMaskedReader(context: CommandContext, vault: Vault) {
   }
 }
 
-/**
- * Lists a file, or all files below a directory. Each returned path begins with `path` as it was given. Links
- * below the directory are skipped.
- */
+/** Lists a file, or all files below a directory except links. Each returned path begins with `path` as it was given. */
 function listFiles(cwd: string, path: string): string[] {
   const root = resolve(cwd, path)
   if (path === '-' || !statSync(root, { throwIfNoEntry: false })?.isDirectory()) return [path]
-  // Walks the directories itself, because a recursive `readdirSync` follows links since Node 22.
+  // A recursive `readdirSync` is not used, because it follows links since Node 22.
   return readdirSync(root, { withFileTypes: true }).flatMap((entry) => {
     const inside = join(path, entry.name)
     return entry.isDirectory() ? listFiles(cwd, inside) : entry.isFile() ? [inside] : []
   })
 }
 
-/** @internal Finds values in lines. Reports a token once for each line. */
+/** @internal Reports a token at most once for each line. */
 export async function* scanChunks(
   chunks: AsyncIterable<Uint8Array>,
   finder: ValueFinder,

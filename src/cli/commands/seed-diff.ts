@@ -17,7 +17,7 @@ type Contents = Record<string, unknown>
 const PULLED = ['applications', 'formulas', 'reactors', 'proxies', 'webhooks']
 const LISTS = [...PULLED, 'tokens', 'associations', 'members', 'invitations']
 
-/** Prints the differences. @throws CofferError `seed_differs` if there are differences */
+/** @throws CofferError `seed_differs` if there are differences */
 export const diffSeed: TerminalCommand['run'] = async (context, [path = '-'], options) => {
   const seed = await readSeedFile(context.input, path, 'the seed')
   if (!isObject(seed)) throw usage('A seed is an object with lists.')
@@ -35,8 +35,8 @@ export const diffSeed: TerminalCommand['run'] = async (context, [path = '-'], op
     const url = requireUrl(context)
     const pulled = await pullTenant(context, url, await readKey(context, url, options))
     await reportGaps(context.terminal, pulled)
-    // The answers of a server leave out defaults that an export contains. Therefore the seed that was read from the
-    // server is applied to a vault in memory and exported, like the given seed.
+    // The answers of a server leave out defaults. Therefore the seed from the server is exported from a vault in
+    // memory, like the given seed.
     const actual = await exportOf(context, pulled.seed as Contents, true)
     for (const list of [expected, actual]) withoutKeys(list)
     const { seed: contents } = pulled
@@ -72,7 +72,7 @@ export const diffSeed: TerminalCommand['run'] = async (context, [path = '-'], op
     )
 }
 
-/** Returns the seed in the form of an export, with all defaults. For this purpose, the seed is applied to a vault in memory. */
+/** Applies the seed to a vault in memory and exports this vault, because an export contains all defaults. */
 async function exportOf(
   { clock, config }: CommandContext,
   { tenants: _, ...seed }: Contents,
@@ -89,7 +89,7 @@ async function exportOf(
   }
 }
 
-/** Removes ids and keys that the seed does not have, because the vault in memory has drawn them. */
+/** Removes ids and keys that the vault in memory has generated. */
 function withoutDrawn(exported: Contents, seed: Contents): Contents {
   const strip = (list: string, item: Contents) => {
     const given = ((seed[list] ?? []) as unknown[]).filter(isObject)
@@ -104,12 +104,11 @@ function withoutDrawn(exported: Contents, seed: Contents): Contents {
   return Object.fromEntries(entries)
 }
 
-/** Removes the keys of proxies, because a server does not return them. */
+/** Removes the keys of proxies, because a server does not return these keys. */
 function withoutKeys(contents: Contents): void {
   for (const item of (contents.proxies ?? []) as Contents[]) delete item.key
 }
 
-/** Compares the name and settings of the tenant, if the seed has them. */
 function compareTenant(seed: Contents, expected: Contents, actual: Contents): Difference[] {
   const attributes = ['name', 'settings'].filter(
     (name) =>

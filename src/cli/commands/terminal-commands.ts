@@ -32,8 +32,8 @@ const init: TerminalCommand = {
   name: 'init',
   summary: 'Create an encrypted vault here, or at --vault',
   options: [
-    ['--name <text>', 'the name of its first tenant'],
-    ['--passphrase', 'open it with a passphrase instead of a key file'],
+    ['--name <text>', 'the name of the first tenant'],
+    ['--passphrase', 'open the vault with a passphrase instead of a key file'],
     ['--starter-apps', 'create an application of each type and print their keys, only once'],
   ],
   examples: ['coffer init', 'coffer init --vault support --name support --key-file support.key'],
@@ -138,7 +138,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     details:
       'Bundles each package that `dependencies` of package.json names, or only the packages given, with the esbuild of the\n' +
       'project. Writes one file for each package, and the list of their versions, into the directory of --out. Downloads\n' +
-      'nothing. A package that cannot be linked has a reason, and the exit code is then 1.',
+      'nothing. If a package cannot be linked, the reason is printed, and the exit code is 1.',
     arguments: [
       ['<directory>', 'the project: package.json and node_modules'],
       ['[package...]', 'names of packages; by default all of dependencies'],
@@ -286,8 +286,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     summary: 'Find token values in plaintext in files',
     details:
       'Looks for each text and number of at least 6 bytes in the data of tokens: as it is, as digits with separators, in base64\n' +
-      '(on one line), URL encoding and JSON escapes. For a value with several lines it looks for the longest line, and for a\n' +
-      'longer value or line for the first 1,024 bytes.\n' +
+      '(on one line), URL encoding and JSON escapes. If a value has several lines, only the longest line is looked for. A value\n' +
+      'or line of more than 1,024 bytes is found by its first 1,024 bytes.\n' +
       'Not found: other case, other Unicode normal forms, HTML entities, UTF-16, compressed files, and letters and digits in\n' +
       'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
       'The part of a value that the mask of its token shows is skipped.\n' +
@@ -305,7 +305,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     summary: 'Serve the vault to an agent, as tools of MCP',
     details:
       'The agent acts as the application whose key is in COFFER_API_KEY or in the profile, with the tools that its permissions\n' +
-      'allow. It never sees data: this is no-reveal mode. See docs/agents.md.',
+      'allow. Without --allow-reveal, the agent sees no plaintext: this is no-reveal mode. See docs/agents.md.',
     options: [
       ['--tools <nouns>', 'only operations of these nouns, separated by commas: token,proxy'],
       ['--read-only', 'only operations that change nothing'],
@@ -365,9 +365,9 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     name: 'profile set',
     summary: 'Store a setting in a profile; a profile that does not exist is created.',
     details:
-      'A profile holds defaults for the flags of coffer help flags, and may hold an API key. Flags and variables override it.',
+      'A profile contains defaults for global flags (coffer help flags) and perhaps an API key. Flags and variables override a profile.',
     arguments: [
-      ['<profile>', 'its name'],
+      ['<profile>', 'the name of the profile'],
       ['<setting>', 'the name of a global flag without dashes, such as vault, url or tenant; or api-key'],
       ['[value]', 'the value; @FILE reads a file, - reads standard input; without a value, a prompt asks'],
     ],
@@ -406,7 +406,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   {
     name: 'profile delete',
     summary: 'Delete a profile.',
-    arguments: [['<profile>', 'its name']],
+    arguments: [['<profile>', 'the name of the profile']],
     examples: ['coffer profile set support vault .coffer-demo && coffer profile delete support'],
     prints: 'notices',
     run: async (context, args) => (await import('./profile.js')).deleteProfile(context, args),

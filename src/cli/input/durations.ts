@@ -3,10 +3,7 @@ import type { AnyOperation } from '../../framework/operation.js'
 import type { Schema } from '../../framework/schema.js'
 import { toFlag } from './flags.js'
 
-/**
- * If an error is about a date, adds that its flag also takes a duration. A body takes only dates. An error that is
- * not about a date is returned unchanged.
- */
+/** If an error is about a date, adds that the flag also takes a duration. Returns any other error unchanged. */
 export function explainDurations(error: unknown, { input }: Pick<AnyOperation, 'input'>): unknown {
   if (!(error instanceof CofferError) || error.errors === undefined) return error
   const { code, status, traceId, errors } = error

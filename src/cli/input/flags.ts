@@ -19,7 +19,7 @@ export interface Flag {
   shape: FlagShape
   schema: Schema
   isRequired: boolean
-  /** The names of other properties. If one of these other properties is given, this property is not needed. */
+  /** If one of these properties is given, the property of this flag is not required. */
   unless?: readonly string[] | undefined
   isStored: boolean
   /** Whether a value is read as text although its schema allows any JSON. */
@@ -90,7 +90,7 @@ export function takesMany({ endpoint, cli, positionals, input }: RegisteredOpera
   return (endpoint?.parameters ?? []).length > 0 || !isPaged(input)
 }
 
-/** Whether the command creates a record for each line of its input. Each line of this input is a body. */
+/** Whether the command creates a record from each line of its input. */
 export function takesSeveralBodies({ http, endpoint }: RegisteredOperation): boolean {
   return http?.status === 201 && endpoint?.takesBody === true && http.body?.whole === undefined
 }
@@ -105,19 +105,16 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   }
   if (shape === 'map') return readMap(flag, texts)
   const [text = '', ...others] = texts
-  // If another form of the command accepts the flag several times, commander accepts it several times here too.
+  // Commander accepts the flag several times if another form of the command does.
   if (others.length > 0) throw usage(`${name} may be given only once.`)
   if (schema.refersTo !== undefined && shape === 'json' && !BEGINS_AS_JSON.test(text)) return { id: text }
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
-  // JSON that `tryJson` accepts but `readJson` refuses does not count as text, so `readJson` refuses it below.
+  // JSON that `readJson` refuses is not read as text, so that `readJson` reports the error.
   const isPlain = !BEGINS_AS_JSON.test(text) && (isText || tryJson(text) === undefined)
   return schema.type === undefined && isPlain ? text : readJson(name, text, schema)
 }
 
-/**
- * Reads the values of a flag. Each value is in short form, a JSON object or a JSON array. @throws CofferError
- * `usage`, with the name of the flag
- */
+/** Each text is in short form, a JSON object or a JSON array. @throws CofferError `usage`, with the name of the flag */
 function readShortForms(name: string, texts: readonly string[], items: Schema): unknown[] {
   const values: unknown[] = []
   for (const text of texts) {
@@ -131,7 +128,7 @@ function readShortForms(name: string, texts: readonly string[], items: Schema): 
 function requirePossible(name: string, { closed, suggestions = [] }: Schema, text: string): void {
   if (closed === undefined) return
   const values = closed === 'list' ? text.split(',').map((value) => value.trim()) : [text]
-  // An empty value is skipped here, because the later validation reports empty values.
+  // The later validation reports an empty value.
   const wrong = values.find((value) => value !== '' && !suggestions.includes(value))
   if (wrong === undefined) return
   const shown = truncate(display(wrong), MAX_SHOWN)

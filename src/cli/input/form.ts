@@ -29,7 +29,8 @@ const HINTS: Readonly<Record<string, string>> = {
 type Take = (value: unknown) => Promise<true | string>
 
 /**
- * Asks for missing properties, and validates each answer at once. Throws `interrupted` if the person cancels a prompt.
+ * Prompts for missing properties, and validates each answer at once. Throws `interrupted` if the person cancels a
+ * prompt.
  */
 export class Form {
   readonly #io: FormIo
@@ -116,10 +117,7 @@ export class Form {
     return now
   }
 
-  /**
-   * Returns the suggestions of the schema. If the schema refers to records, returns their names. A record without a
-   * name is shown by its id.
-   */
+  /** A record without a name is offered by its id. */
   async #offer(schema: Schema): Promise<Choice[]> {
     const { suggestions = [] } = memberOf(schema)
     if (schema.refersTo === undefined) return suggestions.map((value) => ({ value, name: value }))

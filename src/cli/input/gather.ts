@@ -1,4 +1,4 @@
-/** Builds the input of an operation in steps. Flags override the body, and arguments override flags and body. */
+/** Builds the input of an operation in steps. Flags override the body, and arguments override both. */
 import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { decodeUtf8, isObject, parseJson, tryJson } from '../../domain/json/json.js'
@@ -19,10 +19,7 @@ const NO_OBJECT = 'must contain one JSON object.'
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
 const MAX_ID_BYTES = 64 * 1024 * 1024
 
-/**
- * `form` asks for missing values, and is absent if prompts are impossible. If `list` is absent, names are not replaced
- * by ids.
- */
+/** `form` is absent if prompts are impossible. If `list` is absent, names are not replaced by ids. */
 interface InputIo extends Pick<CommandContext, 'terminal' | 'input' | 'cwd' | 'clock'> {
   readonly form?: Form | undefined
   readonly list?: ListNoun
@@ -32,12 +29,10 @@ type Line = Pick<OperationLine, 'definition' | 'args' | 'options'>
 
 interface Draft extends Line {
   readonly flags: readonly Flag[]
-  /**
-   * The values of flags, by property: booleans, or texts. A source such as `@file` is already replaced by its content.
-   */
+  /** The values of flags, by property. Sources such as `@file` are already replaced by their content. */
   readonly texts: Readonly<Record<string, boolean | readonly string[]>>
   readonly inputs: readonly OperationInput[]
-  /** If there are several inputs, their names in messages, such as an id or `line 3`. */
+  /** The names of several inputs in messages, such as an id or `line 3`. Undefined for a single input. */
   readonly names?: readonly string[]
   /**
    * The errors of invalid inputs, by position in `inputs`. The command fails when it reaches the first of these inputs.
@@ -60,7 +55,7 @@ export function gatherInputs(io: InputIo, line: Line, own?: OperationInput): Pro
   return steps.reduce(async (before, step) => step(await before, io), Promise.resolve(draft))
 }
 
-/** Asks for missing required arguments. @throws CofferError `usage` if prompts are impossible */
+/** Prompts for missing required arguments. @throws CofferError `usage` if prompts are impossible */
 export async function completeArgs(
   { terminal, form }: { terminal: Terminal; form?: Form | undefined },
   command: string,
@@ -81,10 +76,6 @@ export async function completeArgs(
   return complete
 }
 
-/**
- * Reads the values of flags, and of arguments that also have a flag. The values are read one after another, because
- * only one value can be on standard input.
- */
 async function readFlags(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, args, options } = draft
   const texts: Record<string, boolean | readonly string[]> = {}
@@ -118,17 +109,14 @@ export async function readTexts(
   return texts
 }
 
-/**
- * The position in the value of a flag where a source can begin. In `key=value`, a source can begin after the equals
- * sign.
- */
+/** Returns where a source such as `@file` can begin: in `key=value`, after the equals sign. */
 function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
   return shape === 'map' && !text.trimStart().startsWith('{') ? text.indexOf('=') + 1 : 0
 }
 
 /**
- * Reads standard input only if something is missing and standard input is no terminal. On a terminal, or with all
- * values given, a read could wait forever.
+ * Without `--file`, reads standard input only if values are missing and standard input is no terminal. Otherwise a read
+ * could wait forever.
  */
 async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, options, texts } = draft
@@ -160,10 +148,7 @@ async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<D
   return { ...draft, ...parsed }
 }
 
-/**
- * If each line of the text looks like a body, returns these bodies with their line numbers. Returns undefined if the text is a
- * single body.
- */
+/** Returns the lines if the first two lines look like bodies. Returns undefined if the text is a single body. */
 function splitBodies(definition: RegisteredOperation, text: string) {
   const lines = text
     .split('\n')
@@ -171,8 +156,7 @@ function splitBodies(definition: RegisteredOperation, text: string) {
     .filter(({ body }) => body.trim() !== '')
   if (!takesSeveralBodies(definition) || lines.length < 2) return undefined
   const [first, second] = lines.map(({ body }) => body) as [string, string]
-  // The first line may be an invalid body. If the first line is no valid JSON, the first line must end like an
-  // object, and the second line must begin like an object.
+  // An invalid first line counts as a body if it ends like an object and the second line begins like an object.
   const areBodies = isObject(tryJson(first)) || (/\}\s*$/.test(first) && /^\s*\{/.test(second))
   return areBodies ? lines : undefined
 }
@@ -183,9 +167,7 @@ function parseBody(text: string, source: string, firstLine = 1): OperationInput 
   throw new CofferError('validation', `${source} ${NO_OBJECT}`)
 }
 
-/**
- * Calls `read` to turn each item into an input. If `read` throws, the error is stored as a fault, and the input is empty.
- */
+/** If `read` throws, stores the error as a fault, and uses an empty input. */
 function tryEach<T>(items: readonly T[], read: (item: T) => OperationInput) {
   const faults = new Map<number, CofferError>()
   const inputs = items.map((item, at) => {
@@ -239,7 +221,7 @@ function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknow
 }
 
 /**
- * Asks for missing properties of a single input. If there are several inputs, the operation reports what is missing.
+ * Prompts for missing properties of a single input. If there are several inputs, the operation reports what is missing.
  * @throws CofferError `usage` if prompts are impossible
  */
 async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
@@ -267,8 +249,8 @@ async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
 }
 
 /**
- * Makes an input of each id. If the only id is `-`, makes an input of each line of standard input instead. @throws CofferError
- * `too_large`
+ * Makes an input of each id. If the only id is `-`, makes an input of each line of standard input.
+ * @throws CofferError `too_large`
  */
 async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   const { definition, args, inputs } = draft

@@ -56,7 +56,10 @@ export class InputReader {
     return text.replace(BYTE_ORDER_MARK, '').replace(/\r?\n$/, '')
   }
 
-  /** The unchanged text of a file. `-` is standard input. @throws CofferError the errors of {@link readValue} */
+  /**
+   * Returns the unchanged text of a file. `-` is standard input.
+   * @throws CofferError the errors of {@link readValue}
+   */
   async readFile(path: string, flag: string, limitBytes = VALUE_LIMIT_BYTES): Promise<string> {
     const { name, chunks, close } = await this.openStream(path, flag)
     try {
@@ -68,10 +71,7 @@ export class InputReader {
     }
   }
 
-  /**
-   * `name` is the name of the stream in messages. If `close` is called, a read that is waiting fails.
-   * @throws CofferError `usage`
-   */
+  /** `name` is the name of the stream in messages. `close` makes a waiting read fail. @throws CofferError `usage` */
   async openStream(path: string, flag: string) {
     if (path === '') throw usage(`${flag} names no file.`)
     const place = path === '-' ? 'standard input' : path
@@ -88,8 +88,8 @@ export class InputReader {
   }
 
   /**
-   * The first line of a private file. The path must not be a symbolic link. `refuse` creates the error for invalid
-   * content.
+   * Returns the first line of a private file. The path must not be a symbolic link. `refuse` creates the error for
+   * invalid content.
    * @throws CofferError `vault_exposed`, `usage`
    */
   async readSecretFile(path: string, flag: string, refuse?: (name: string) => CofferError): Promise<string> {
@@ -112,7 +112,7 @@ export class InputReader {
     }
   }
 
-  /** Reserves standard input for `flag`. @throws CofferError `usage` if another flag has read it already */
+  /** @throws CofferError `usage` if standard input is already claimed */
   claimStdin(flag: string): InputStream {
     const before = this.#stdinFlag
     if (before !== undefined) {
@@ -123,7 +123,7 @@ export class InputReader {
     return this.#io.stdin
   }
 
-  /** The first line from a descriptor. Descriptor 0 is standard input. @throws CofferError `usage` */
+  /** Returns the first line from a descriptor. Descriptor 0 is standard input. @throws CofferError `usage` */
   async readDescriptor(descriptor: number, flag: string): Promise<string> {
     const name = `${flag} (${descriptor === 0 ? 'standard input' : `descriptor ${descriptor}`})`
     const stream =
@@ -131,10 +131,7 @@ export class InputReader {
     return readFirstLine(guard(stream, name), name)
   }
 
-  /**
-   * Reads `given` like {@link readValue}. If `given` is absent, prompts for the value. If prompts are impossible,
-   * reads the absent value from standard input.
-   */
+  /** If `given` is absent, prompts for the value, or reads it from standard input if prompts are impossible. */
   async readGiven(
     { terminal }: { terminal: Terminal },
     given: string | undefined,
@@ -149,14 +146,14 @@ export class InputReader {
     return this.readValue(given ?? '-', name)
   }
 
-  /** The value of an answer to a prompt. `@path` reads a file. @throws CofferError `usage` */
+  /** Returns the value of an answer to a prompt. `@path` reads a file. @throws CofferError `usage` */
   async readAnswer(answer: string, flag: string): Promise<string> {
     // Here `@-` is plain text, because standard input is the terminal with the prompt.
     return answer.startsWith('@') && answer !== '@-' ? this.readValue(answer, flag) : answer
   }
 }
 
-/** Reads a pipe in the event loop. A thread that waits for a writer would keep the process from ending. */
+/** Reads a pipe as a socket, because a thread that waits for a writer would keep the process from ending. */
 async function openFile(path: string) {
   const isPipe = fs.statSync(path).isFIFO()
   const fd = fs.openSync(path, fs.constants.O_RDONLY | (isPipe ? fs.constants.O_NONBLOCK : 0))
@@ -198,10 +195,7 @@ async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string):
   }
 }
 
-/**
- * On Windows there is no O_NOFOLLOW, and files have no mode bits for other users. Therefore the mode is not checked
- * on Windows.
- */
+/** The mode is not checked on Windows, where O_NOFOLLOW is undefined and files have no mode bits for other users. */
 function refuseExposed(stat: fs.Stats, name: string): void {
   if (!stat.isFile()) throw usage(`${name} is not a file. Pass the output of a program through a descriptor.`)
   if (fs.constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return

@@ -11,19 +11,19 @@ import type { Terminal } from '../output/terminal.js'
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /**
- * If listing the records fails with one of these codes, the name is not resolved, and the command itself reports the
+ * If listing the records fails with one of these codes, the name stays unresolved, and the command itself reports the
  * error.
  */
 const REFUSED: readonly string[] = ['forbidden', 'unauthenticated', 'not_found']
 /** A text with fewer characters counts as a name, not as the beginning of an id. */
 const MIN_BEGINNING = 4
-/** Limits of a message about ambiguous names or ignored properties: its lines, and the columns of each line. */
+/** Limits of messages: the number of records or warnings, and the columns of a property name. */
 const MAX_TOLD = 10
 const MAX_COLUMNS = 50
 
 /**
- * Lists the records of a noun. If a noun may have very many records, lists only the records that match `given`. `input`: other
- * values of the command, such as the application whose keys are listed.
+ * If a noun may have very many records, lists only the records that match `given`. `input`: other values of the
+ * command, such as the application whose keys are listed.
  */
 export type ListNoun = (noun: string, given?: string, input?: OperationInput) => Promise<readonly unknown[]>
 

@@ -45,7 +45,7 @@ export async function ask(terminal: Terminal, question: Question): Promise<strin
   const choices = question.choices?.map((choice) => ({ ...choice, name: display(choice.name) })) ?? []
   const details = {
     ...{ name: 'answer', type, message: display(message), choices, loop: false, default: undefined },
-    // The shortcuts are letters, and a person who types a name would trigger them.
+    // Typing a name would trigger these shortcuts, because they are letters.
     shortcuts: { all: null, invert: null },
     source: (typed = '') => searchChoices(choices, typed),
     validate: async (answer: unknown) => {
@@ -84,10 +84,7 @@ function searchChoices(choices: readonly Choice[], typed: string): Choice[] {
   return isOther ? [...found, { value: typed, name: display(typed) }] : found
 }
 
-/**
- * Asks a question with the answers yes and no. An empty answer means no.
- * @throws CofferError `interrupted` for no, and the errors of {@link ask}
- */
+/** An empty answer means no. @throws CofferError `interrupted` for no, and the errors of {@link ask} */
 export async function confirm(terminal: Terminal, message: string): Promise<void> {
   if ((await ask(terminal, { message, missing: '--yes', type: 'confirm' })) !== 'true')
     throw new CofferError('interrupted', 'Nothing was changed.')
@@ -102,10 +99,7 @@ export function confirmReveal(terminal: Terminal): Promise<void> {
   return confirm(terminal, 'Commands will show data and new keys again. Continue?')
 }
 
-/**
- * Asks twice for a new secret. Starts again if the two answers differ.
- * @throws CofferError the errors of {@link ask}
- */
+/** @throws CofferError the errors of {@link ask} */
 export async function askTwice(terminal: Terminal, question: Question): Promise<string> {
   const { message, missing = message } = question
   for (let hint = ''; ; hint = 'The two differ. ') {
@@ -115,10 +109,7 @@ export async function askTwice(terminal: Terminal, question: Question): Promise<
   }
 }
 
-/**
- * A stream for inquirer that writes to standard error. inquirer ends its stream after each prompt. Colours are removed
- * if they are turned off.
- */
+/** Returns a new stream, because inquirer ends its stream after each prompt. */
 function createScreen({ stderr, colour }: Terminal, stop: () => void): Writable {
   const screen = new Writable({
     decodeStrings: false,

@@ -2,7 +2,6 @@
 import { parseJson } from '../../domain/json/json.js'
 import type { InputReader } from './input.js'
 
-/** The limit of a seed that is read, and of a seed that `coffer pull` writes. */
 export const SEED_LIMIT_BYTES = 4 * 1024 * 1024
 
 const YAML = /\.ya?ml$/i
@@ -12,8 +11,8 @@ export function isYaml(path: string): boolean {
 }
 
 /**
- * `path`: `-` means standard input, which must contain JSON. @throws CofferError `validation`, and
- * the errors of `readFile`
+ * `path`: `-` means standard input, which must contain JSON.
+ * @throws CofferError `validation`, and the errors of `readFile`
  */
 export async function readSeedFile(input: InputReader, path: string, flag: string): Promise<unknown> {
   const source = path === '-' ? 'standard input' : path

@@ -1,6 +1,6 @@
 /**
- * Reads and writes the part of YAML 1.2 that is JSON. No other file imports the package `yaml`. Commands load this
- * file only when they read or write YAML. Messages have line and column, and never contain the text itself.
+ * Reads and writes the part of YAML 1.2 that is JSON. Commands load this file only when they read or write YAML.
+ * Messages contain the line and the column, but never the text.
  */
 import {
   Composer,
@@ -17,13 +17,10 @@ import { exactNumber, findFault, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../../d
 import { validationError } from '../../errors.js'
 import { display, escapeInQuotes } from '../output/display.js'
 
-/**
- * The limit for the number of values and property names, after each alias is replaced by the value that it stands
- * for.
- */
+/** The limit for the number of values and property names, with aliases replaced. */
 const MAX_VALUES = 10 * MAX_JSON_VALUES
 const MAX_ALIASES = 100
-/** The texts of a file may have this many characters together, after aliases are replaced. */
+/** The limit for the characters in all texts together, with aliases replaced. */
 const MAX_CHARACTERS = 16 * 1024 * 1024
 /** A container in the library's syntax tree can have two levels for one level of the value. */
 const MAX_TOKEN_DEPTH = 2 * MAX_JSON_DEPTH
@@ -58,7 +55,7 @@ export function parseYaml(text: string, source: string): unknown {
   if (fault !== undefined) refuse(fault.pos[0], REASONS[fault.code] ?? `it is not valid YAML (${fault.code})`)
   refuseContent(document, refuse)
   const value = expandAliases(document, refuse)
-  // The last check: everything that is refused in JSON is refused in YAML too.
+  // Everything that is refused in JSON is refused in YAML too.
   const rest = findFault(JSON.stringify(value), MAX_VALUES)
   if (rest !== undefined) throw validationError(`${source} is refused: ${rest.message}`)
   return value
@@ -88,7 +85,7 @@ const REASONS: Record<string, string> = {
   BAD_ALIAS: 'this alias has no anchor before it',
 }
 
-/** Walks without recursion, because a text of 1 MiB can nest a million levels. */
+/** Does not recurse, because a text of 1 MiB can nest a million levels. */
 function refuseDepth(token: CST.Token, refuse: Refuse): void {
   const waiting: { token: CST.Token; depth: number }[] = [{ token, depth: 0 }]
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
@@ -136,7 +133,7 @@ function expandAliases(document: Composed, refuse: Refuse): unknown {
   return value
 }
 
-/** Refuses a value that is larger than the limits. Counts a repeated value each time, as JSON writes it each time. */
+/** Counts the value of an alias each time, because JSON writes this value each time. */
 function refuseSize(value: unknown, refuse: Refuse): void {
   let values = 0
   let characters = 0

@@ -77,10 +77,7 @@ function tableOf({ containers, cells }: Preview): Row[] {
   }))
 }
 
-/**
- * Draws a table with a row for each application and a column for each container. If the columns do not fit beside each other,
- * draws several tables, one below another.
- */
+/** If the columns do not fit beside each other, draws several tables below each other. */
 async function printMatrix(task: Task, answer: Matrix): Promise<void> {
   const { context } = task
   const { stdout } = context.terminal
@@ -112,7 +109,7 @@ async function printMatrix(task: Task, answer: Matrix): Promise<void> {
   if (isCut) await task.notice('Names and values are cut to fit. Show all with -o csv.')
 }
 
-/** Applications may have equal names. If names are equal, the beginning of the id distinguishes the applications. */
+/** The beginning of the id distinguishes applications with equal names. */
 function nameRows(applications: Matrix['applications']): string[] {
   return applications.map(({ id, name, is_expired }) => {
     const isShared = applications.filter((each) => each.name === name).length > 1
@@ -138,7 +135,6 @@ function splitColumns<C extends { container: string; cells: string[] }>(columns:
   return blocks
 }
 
-/** Says that the values are examples, and what the answer leaves out. */
 async function noticeCut({ notice, format, input }: Task, answer: Matrix): Promise<void> {
   const { applications, containers, total_applications, total_containers, permission } = answer
   if (format === 'table' && applications.length > 0)

@@ -1,6 +1,6 @@
 /**
- * Each noun has a file with the presentations of its commands: the parts that are not in the declarations of the
- * operations.
+ * A presentation is the part of a command that the declaration of its operation does not contain. Each noun has a file
+ * with its presentations.
  */
 import type { AnyOperation } from '../../framework/operation.js'
 import type { OperationName } from '../../operations/all.js'

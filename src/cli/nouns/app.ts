@@ -4,7 +4,6 @@ import type { ApplicationView } from '../../operations/application/application-r
 import { formatAge, formatAhead } from '../output/ages.js'
 import type { Hooks, Presentations, Task } from '../task.js'
 
-/** An agent with these permissions may store, find and use values. An agent sees the values masked. */
 const AGENT_PERMISSIONS = ['token:create', 'token:read', 'token:search', 'token:use']
 
 const createAgent: Hooks = {
@@ -15,10 +14,6 @@ const createAgent: Hooks = {
   },
 }
 
-/**
- * The question before the change says when the old keys end. If the old keys have a grace time, a notice after the
- * change says again when the old keys end.
- */
 const regenerateKeys: Hooks = {
   confirm: async ({ args, input, context }) => {
     const { grace } = input

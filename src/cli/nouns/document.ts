@@ -9,10 +9,10 @@ import type { Hooks, Presentations } from '../task.js'
 
 /** The progress of smaller files is not shown. */
 const SHOWN_BYTES = 1024 * 1024
-/** Text is printed on a terminal. Any other content could change the state of the terminal. */
+/** Only text is printed on a terminal, because other content could change the state of the terminal. */
 const TEXT = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml)\b)/
 
-/** With `--from`, the content is read while it is stored. Without `--from`, the usual input is read. */
+/** With `--from`, the file is read while it is stored. */
 const createFromFile: Hooks = {
   gather: async (context, _, { from, ...options }) => {
     if (from === undefined) return undefined
@@ -35,7 +35,7 @@ async function readOwnFlags({ registry, input }: CommandContext, options: Option
 const writeData: Hooks = {
   run: async ({ context, input, options, ask, withOpenVault, notice }) => {
     const path = String(options.to ?? '-')
-    // Every command loads this file, so it does not import the writer of files.
+    // Loaded here, because every command loads this file.
     const { openExportTarget } = await import('../bulk/export-target.js')
     const target = await openExportTarget(context, path)
     context.handlesSignals()

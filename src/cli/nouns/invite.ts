@@ -9,7 +9,7 @@ import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
 import type { Hooks, Presentations, Task } from '../task.js'
 
-/** The largest page. A new invitation is compared with this number of pending invitations. */
+/** The largest page. A new invitation is compared with at most this number of pending invitations. */
 const MAX_PENDING = 100
 
 const showOutbox: Hooks = {
@@ -34,14 +34,14 @@ const acceptInvitation: Hooks = {
     }),
 }
 
-/** For the owner, also prints the delivery state of the mail, and the link in the mail if the link is stored. */
+/** The owner also sees the state of the mail, and its link if this link is stored. */
 const mailInvitation: Hooks = {
   run: async (task) => void (await inviteByMail(task)),
 }
 
 /**
- * Warns if another invitation for the same address is pending, because the person probably wants to send the mail of
- * the pending invitation again.
+ * Warns if another invitation for the same address is pending, because the person may have wanted to resend that
+ * invitation.
  */
 const createInvitation: Hooks = {
   run: async (task) => {
@@ -74,10 +74,7 @@ async function inviteByMail({ context, key, ask, print, notice, withOpenVault }:
   return invitation
 }
 
-/**
- * The newest pending invitations. The list is empty if the invitations cannot be listed: the new invitation exists
- * already, so the command must not fail.
- */
+/** Returns an empty list after an error, because the new invitation exists and the command must not fail. */
 async function listPending({ ask }: Task): Promise<readonly Invitation[]> {
   const found = ask({ status: 'PENDING', size: MAX_PENDING }, 'invite list') as Promise<List<Invitation>>
   const { data } = await found.catch((error: unknown) => {

@@ -15,7 +15,10 @@ const MAX_NAMED = 50
 /** The widths are fixed, because later records are not known yet. Only a custom id may be longer. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
 
-/** Type of actor, label before the name, operation that lists these actors, filter of this operation by id. */
+/**
+ * Each entry: the type of actor, the label before a name, the operation that lists these actors, and the filter for
+ * their ids.
+ */
 const ACTORS = [
   ['application', 'app', 'app list', 'id'],
   ['user', 'user', 'member list', 'user_id'],
@@ -106,7 +109,7 @@ export const verify: Hooks = {
 }
 
 export const presentations: Presentations = {
-  // The column `operation` is optional, because the message of a record already contains the name of the operation.
+  // The message of a record already contains the operation.
   'log list': { layout: { optional: ['operation'] }, hooks: named },
   'log reveals': { hooks: named },
   'log tail': {

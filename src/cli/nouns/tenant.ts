@@ -42,11 +42,9 @@ const useTenant: Hooks = {
   },
 }
 
-/** Asks for the name of the tenant before deleting it, and warns that backups still contain the data of the tenant. */
 const deleteTenant: Hooks = {
   confirm: async ({ context: { terminal }, key, ask, askAsOwner, withOpenVault }) => {
-    // The name is read with the rights of the owner: an application can have permission to delete its tenant without permission
-    // to read the tenant.
+    // The owner reads the name, because an application may delete its tenant without permission to read the tenant.
     const { name } = (await withOpenVault(async () => {
       const { tenant_id } = (key === undefined ? {} : await ask({}, 'app whoami')) as { tenant_id?: string }
       return askAsOwner('tenant get', {}, tenant_id)

@@ -30,7 +30,6 @@ const updateToken: Hooks = {
   },
 }
 
-/** Containers are shown only if they differ from the default of the token's type. */
 export function summarizeTokens(tokens: readonly unknown[], nowMs: number) {
   const views = tokens as readonly TokenView[]
   const ids = shortenIds(views.map(({ id }) => id))
@@ -91,7 +90,6 @@ const importResult = object({
   refused: count,
 })
 
-/** The code of imports is loaded only when an import runs. */
 const importTokens: Hooks = {
   gather: async () => ({}),
   run: async (task) => (await import('../bulk/import.js')).importRows(task),

@@ -8,7 +8,6 @@ const uploadFile: Hooks = {
   }),
 }
 
-/** Prints the file as it is, unless a format is requested. */
 const printFile: Hooks = {
   run: async (task, usual) => {
     const { context, ask } = task

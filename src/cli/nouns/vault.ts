@@ -27,7 +27,7 @@ const backUpVault: Hooks = {
   },
 }
 
-/** Prints what is damaged. @throws CofferError `vault_damaged` if anything is damaged */
+/** @throws CofferError `vault_damaged` if anything is damaged */
 const verifyVault: Hooks = {
   run: async ({ ask, print }) => {
     const result = (await ask()) as Verification

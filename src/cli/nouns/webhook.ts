@@ -19,10 +19,7 @@ const createWebhook: Hooks = {
   },
 }
 
-/**
- * If one delivery is requested by id, prints also its payload and its answer, which the table does
- * not show.
- */
+/** A delivery that is requested by id is printed with its payload and its answer, which the table does not show. */
 const showDeliveries: Hooks = {
   view: (answer, { input }) => {
     const { data = [] } = answer as Partial<ResultOf<'webhook deliveries'>>

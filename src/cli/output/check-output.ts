@@ -1,6 +1,6 @@
 /**
- * Checks the output flags before the command does anything. If invalid output flags were reported later, the output
- * of a change, such as a new key, could be lost.
+ * Checks the output flags before the command does anything. Otherwise the output of a change, such as a new key, could
+ * be lost.
  */
 import type { Config } from '../../config.js'
 import { usage } from '../../errors.js'
@@ -16,9 +16,7 @@ import type { TerminalCommand } from '../task.js'
 interface Printing {
   readonly name: string
   readonly prints: Prints
-  /**
-   * Whether the command only reads. The output of this command may be lost, because the command can be repeated.
-   */
+  /** Whether the command only reads. A command that only reads can be repeated if its output is lost. */
   readonly isReading: boolean
   /** Whether the result has a secret that no other command shows. */
   readonly showsOnce: boolean
@@ -30,8 +28,7 @@ type Io = Pick<CommandContext, 'registry'> & { readonly config: Pick<Config, 'ou
 export function checkOutput({ config, registry }: Io, printing: Printing, options: Options): void {
   const { prints } = printing
   const { output, fields = [] } = config
-  // Only the fields of the flag are checked. Fields in a variable or a profile are meant for all commands, so this command may
-  // lack some of them.
+  // Fields in a variable or a profile are for all commands, so this command may lack some of these fields.
   const asked = options.fields === undefined ? [] : fields
   if (prints !== 'notices' && 'text' in prints) {
     requireOwnFormat(printing.name, prints.text, options)
@@ -95,7 +92,7 @@ function requireFields(result: Schema | undefined, fields: readonly string[]): v
   }
 }
 
-/** Refuses fields in a variable or a profile that would leave out a secret that no other command shows. */
+/** Refuses fields of a variable or a profile if these fields leave out a secret that no other command shows. */
 function requireShownOnce(item: Schema, fields: readonly string[]): void {
   const properties = (item.type === 'object' && item.properties) || {}
   const secrets = Object.keys(properties).filter((name) => properties[name]!.isShownOnce)

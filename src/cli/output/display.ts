@@ -7,10 +7,7 @@ function escapeInvisible(text: string, spell: (character: string) => string): st
   return text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, spell)
 }
 
-/**
- * Returns one line. Contract: untrusted text is printed only through this function, {@link displayLines} or {@link
- * toJson}.
- */
+/** Returns one line. Untrusted text must be printed through this function, {@link displayLines} or {@link toJson}. */
 export function display(text: string): string {
   return escapeInvisible(text, toVisible).replaceAll('\n', '↵')
 }
@@ -24,7 +21,7 @@ function toVisible(character: string): string {
   return `\\u{${character.codePointAt(0)?.toString(16)}}`
 }
 
-/** Formats a value as JSON, on one line if `spaces` is 0. Escapes the same characters as {@link display}, as `\uXXXX`. */
+/** Escapes the same characters as {@link display}, as `\uXXXX`. */
 export function toJson(value: unknown, spaces = 0): string {
   return escapeInQuotes(JSON.stringify(value, undefined, spaces))
 }
@@ -69,7 +66,6 @@ function foldLine(line: string, width: number): string {
   return lines.join('\n')
 }
 
-/** Joins each paragraph into one line. {@link fold} wraps this line at the width of the terminal. */
 export function joinLines(text: string): string {
   return text.replaceAll(/(?<!\n)\n(?=\S)/g, ' ')
 }

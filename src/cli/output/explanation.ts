@@ -1,13 +1,10 @@
 import type { ExplainedDecision } from '../../framework/caller/decisions.js'
 import type { Explanation } from '../../framework/caller/explain.js'
 
-/**
- * There may be many decisions, for example for a list with rules about ids. Decisions after this number are only
- * counted.
- */
+/** Decisions after this number are only counted, because a list with rules about ids can have many. */
 const MAX_DECISIONS = 20
 
-/** Returns lines. `caller`: the name of the application, if a person has typed it. */
+/** `caller`: the name of the application, if a person has typed this name. */
 export function describeExplanation(
   { outcome, decisions, operation }: Explanation,
   caller?: string,
@@ -48,7 +45,7 @@ function describeDecider({ decided_by, transform }: ExplainedDecision): string {
   if (decided_by === undefined) return 'No: no rule and no permission grants it.'
   const how = `with the transform ${transform}`
   if (decided_by === 'owner') return 'Yes: the owner of the vault may do everything.'
-  if (decided_by === 'permissions') return `Yes, ${how}: its permissions grant it.`
+  if (decided_by === 'permissions') return `Yes, ${how}: the permissions of the application grant it.`
   return `Yes, ${how}: ${nameOf(decided_by)} grants it.`
 }
 

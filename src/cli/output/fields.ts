@@ -15,9 +15,8 @@ export function itemsOf(result: unknown): readonly unknown[] {
 }
 
 /**
- * Returns the value at a path, or undefined if the path leads to no value. If a value on the path is an array,
- * continues in each of its members and returns the found values. If keys contain dots, the longest matching key is
- * used.
+ * If a value on the path is an array, returns the values found in its members. If keys contain dots, uses the longest
+ * matching key.
  */
 export function readField(value: unknown, path: string): unknown {
   if (Array.isArray(value)) {
@@ -44,7 +43,7 @@ export function pickFields(value: unknown, paths: readonly string[]): unknown {
   )
 }
 
-/** The longest own key that is equal to the path, or to the part of the path before a dot. */
+/** Returns the longest own key that is equal to the path, or to the part of the path before a dot. */
 function findKey(value: Record<string, unknown>, path: string): string | undefined {
   for (let end = path.length; end > 0; end = path.lastIndexOf('.', end - 1)) {
     const key = path.slice(0, end)
@@ -64,10 +63,7 @@ export function pick(result: unknown, fields: readonly string[] | undefined): un
   return isList(result) ? { ...result, data: pickFields(result.data, fields) } : pickFields(result, fields)
 }
 
-/**
- * The lines of formats that print one line for each item. `value` may be a list or a stream.
- * @throws CofferError `usage`
- */
+/** For formats with one line for each item. `result`: an item, a list or a stream. @throws CofferError `usage` */
 export async function* linesOf(
   result: unknown,
   format: Format,

@@ -13,8 +13,8 @@ interface Performed {
 }
 
 /**
- * If a change was made but its answer cannot be printed, the returned error says that the change was made, and how to
- * see the change. If nothing was changed, or if the error is no CofferError, returns the error unchanged.
+ * Adds to the error that the change was made, and how to see the result. Returns the error unchanged if the operation
+ * only reads.
  */
 export function explainLoss(error: unknown, registry: Registry, performed: Performed): unknown {
   const { definition } = performed

@@ -12,8 +12,8 @@ export type Summarize = (items: readonly unknown[]) => {
 }
 
 /**
- * `fields` replaces `columns`, in JSON too. If `fields` is empty, all fields are printed. `hints`: the notices to print
- * for an empty list (`empty`), and if there is no result (`done`).
+ * `fields` replaces `columns` in every format. `hints.empty`: the notice for an empty list. `hints.done`: the notice if
+ * there is no result.
  */
 export interface PrintOptions extends Pick<Layout, 'marks' | 'formats' | 'wraps' | 'optional'> {
   format: Format
@@ -37,8 +37,8 @@ export async function printForRun(
 }
 
 /**
- * `result` is any JSON, a list, or undefined, for which a notice is printed. For the formats `ndjson`, `id` and `value`
- * it may also be an async iterable. Resolves to false if the reader has closed the stream before the end.
+ * `result`: JSON or a list. For the formats `ndjson`, `id` and `value`, also an async iterable. Resolves to false if
+ * the reader has closed the stream before the end.
  * @throws CofferError `usage` if an item has no id
  */
 export async function printResult(
@@ -93,7 +93,7 @@ function isShown(items: readonly unknown[], path: string): boolean {
   return !SPARSE.includes(path) || items.some((item) => readField(item, path) !== undefined)
 }
 
-/** Infinite for a file or a pipe, so that their text is not cut. */
+/** Infinite for a file or a pipe, so that text is not cut. */
 function widthOf(stream: OutputStream): number {
   return isTerminal(stream) && stream.columns ? stream.columns : Number.POSITIVE_INFINITY
 }
@@ -104,17 +104,12 @@ export async function printNotice({ stderr, quiet }: Terminal, text: string): Pr
   await write(stderr, `${fold(displayLines(text), widthOf(stderr))}\n`).catch(() => undefined)
 }
 
-/**
- * Prints a report of a running server. A report is one line, so that a name with a line break cannot imitate another
- * report.
- */
+/** Prints one line, so that a name with a line break cannot imitate another line. */
 export async function printLogLine(terminal: Terminal, text: string): Promise<void> {
   await printNotice(terminal, display(text))
 }
 
-/**
- * Warns of something that the person may not expect, such as an ignored attribute. `--quiet` does not hide warnings.
- */
+/** `--quiet` does not hide warnings. */
 export async function printWarning(terminal: Terminal, text: string): Promise<void> {
   // If the warning cannot be written, the command continues.
   await printMarked(terminal, 'warning:', text).catch(() => undefined)
@@ -142,10 +137,6 @@ function indentRest(text: string, columns: number, width: number): string {
   return [fold(first, width), ...lines].join('\n')
 }
 
-/**
- * Prints a failure to standard error. If JSON was requested, the failure is printed as a problem object. If JSON was
- * not requested, the failure is printed as text, with a line for each property.
- */
 export async function printProblem(terminal: Terminal, problem: Problem, format?: Format): Promise<void> {
   const { stderr } = terminal
   if (format === 'json' || format === 'ndjson')

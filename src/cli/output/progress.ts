@@ -17,7 +17,7 @@ export function createProgress(
   let drawnMs = Number.NEGATIVE_INFINITY
   let done = 0
   return {
-    /** Draws the bar at most ten times a second. If there is no total, the caller passes `share`, from 0 to 1. */
+    /** If there is no total, the caller may pass `share`, from 0 to 1. */
     show: async (now: number, share = total && Math.min(1, now / total)): Promise<void> => {
       done = now
       const nowMs = clock()

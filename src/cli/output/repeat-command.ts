@@ -3,10 +3,7 @@ import { ALL_SETTINGS, SETTINGS } from '../../global-flags.js'
 import type { Args, CommandOption, Options } from '../context.js'
 import { keyOf } from '../input/flags.js'
 
-/**
- * The global flags that are repeated. The addresses of a store and of a server are not repeated, because an address may contain a
- * password.
- */
+/** The addresses of a store and of a server are not repeated, because an address may contain a password. */
 const GLOBAL = ALL_SETTINGS.filter((setting) => setting !== SETTINGS.store && setting !== SETTINGS.url)
 
 interface Given {

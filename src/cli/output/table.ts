@@ -47,7 +47,7 @@ export interface Layout {
   width: number
   bold: Bold
   marks?: Readonly<Record<string, string>> | undefined
-  /** By field with a list: the format of the members of the list. Default: JSON. */
+  /** How to format the members of a list, by the field of the list. Default: JSON. */
   formats?: Readonly<Record<string, FormatItem>> | undefined
   wraps?: boolean | undefined
   optional?: readonly string[] | undefined
@@ -78,8 +78,8 @@ export function drawOne(value: unknown, fields: readonly string[] | undefined, l
 }
 
 /**
- * Draws a table. If the columns of a table would be too narrow, draws one object below another. Calls `onCut` if a
- * cell was cut.
+ * If the columns of the table would be too narrow, leaves out optional columns, and then draws one object below
+ * another. Calls `onCut` if a cell was cut.
  */
 export async function* drawMany(
   items: readonly unknown[],
@@ -130,10 +130,7 @@ function fitColumns(cells: readonly (readonly string[])[], width: number): numbe
   return undefined
 }
 
-/**
- * Stands for one column of text. This placeholder is a character from the private use area of Unicode, and is never
- * printed.
- */
+/** Stands for one column of text. This character of the private use area of Unicode is never printed. */
 const STAND_IN = '\ue000'
 /**
  * A table is drawn in parts of this many rows, because the time of cli-table3 grows with the square of the
@@ -145,8 +142,8 @@ const NO_RULES = ['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', ..
 const CHARS = { ...Object.fromEntries(NO_RULES.map((name) => [name, ''])), middle: GAP }
 
 /**
- * The Unicode data of cli-table3 is old. Therefore cli-table3 gets placeholders of the right width, which are then replaced by
- * the text of the cells, in order.
+ * The Unicode data of cli-table3 is old, so cli-table3 gets placeholders of the right width. The texts of the cells
+ * then replace these placeholders in order.
  */
 async function* drawTable(rows: readonly (readonly string[])[], colWidths: number[], bold: Bold) {
   const { default: Table } = await import('cli-table3')
@@ -165,7 +162,8 @@ async function* drawTable(rows: readonly (readonly string[])[], colWidths: numbe
 }
 
 /**
- * The position of a page in its list, or `empty` if the list has no items. A page of a list by cursor has no number.
+ * Returns the position of a page in its list, or `empty` if the list has no items. A page of a list by cursor has no
+ * number.
  */
 export function describePage(
   { pagination, data }: List<unknown> | CursorPage<unknown>,

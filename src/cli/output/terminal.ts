@@ -4,7 +4,7 @@ import { CofferError, codeOf } from '../../errors.js'
 
 export type InputStream = Readable & { readonly isTTY?: boolean | undefined; unref?(): unknown }
 
-/** `columns` is the width of a terminal. For a stream that is no terminal, `columns` is undefined. */
+/** `columns`: the width of a terminal. Undefined for any other stream. */
 export type OutputStream = Writable & {
   readonly isTTY?: boolean | undefined
   readonly columns?: number | undefined
@@ -26,14 +26,10 @@ export interface Terminal extends Streams {
   readonly colour: { readonly stdout: boolean; readonly stderr: boolean }
   /** Hides notices and progress, but not warnings and errors. */
   readonly quiet: boolean
-  /** True if standard input and standard error are terminals and `--no-input` is not given. */
   readonly mayPrompt: boolean
 }
 
-/**
- * Colour is decided by the first of these that is present: `--color`; a non-empty `NO_COLOR`; whether the stream is a
- * terminal that is not `dumb`.
- */
+/** `--color` has precedence over `NO_COLOR`. If both are absent, a terminal that is not `dumb` has colour. */
 export function detectTerminal(
   streams: Streams,
   env: Environment,

@@ -25,7 +25,7 @@ export async function checkTarget(line: OperationLine, isExplained: boolean): Pr
   const isOwners = definition.access.owner !== undefined && !isControl(definition)
   const controlKey = isControl(definition) ? context.env.COFFER_CONTROL_KEY : undefined
   const isGiven = config.apiKey !== undefined || config.apiKeyStdin
-  // An API key for an operation of the owner is refused. If the key were ignored, the caller would have the rights of the owner.
+  // If an API key were ignored here, the caller would have the rights of the owner.
   if (isOwners && isGiven && config.url === undefined) throw new CofferError('forbidden', KEY_GIVEN)
   const key = isOwners
     ? undefined

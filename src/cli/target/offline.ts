@@ -94,8 +94,7 @@ function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
       const tenant = await findTenantChoice(context)
       const change = { added: opener, choose: chooseSlots, tenant }
       const slots = await changeKeySlots(place, choose, change).catch(async (error: unknown) => {
-        // The new key file is removed only after a conflict, because only a conflict proves that the file opens
-        // nothing.
+        // Only a conflict proves that the new key file opens nothing.
         const isRefused = error instanceof CofferError && error.code === 'conflict'
         for (const path of saved)
           if (isRefused) await rm(path, { force: true })
@@ -130,10 +129,7 @@ function findTarget(context: CommandContext, to: string, passwordFile: string | 
   return { ...place, storePassword }
 }
 
-/**
- * Creates the secret of a new slot: a new key file, or a passphrase from a file or a prompt. `noteSaved` is called with
- * the path of the key file.
- */
+/** `noteSaved`: called with the path of a new key file. */
 async function createOpener(
   context: CommandContext,
   { kind, file }: NewSlot,

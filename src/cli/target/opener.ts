@@ -1,4 +1,3 @@
-/** Finds the key file or the passphrase that opens the vault. */
 import { existsSync, lstatSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { CofferError, conflict, usage } from '../../errors.js'
@@ -18,7 +17,7 @@ export function findKeyFile(context: CommandContext, id: string): string | undef
   return [context.config.keyFile ?? keyFilePath(context, id), ...beside].find((path) => existsSync(path))
 }
 
-/** If there is a key file, uses it instead of a passphrase, because a key file needs no prompt. */
+/** Prefers a key file to a prompt for the passphrase. */
 export async function chooseOpener(context: CommandContext, { id, slots }: LockedVault): Promise<Opener> {
   const { config, input } = context
   const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
@@ -75,7 +74,7 @@ async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opene
   return { kind: 'passphrase', passphrase: typed.passphrase }
 }
 
-/** Runs the command in a shell. The command comes only from the user's own settings. */
+/** The command comes only from the user's own settings, so it may run in a shell. */
 async function runPassphraseCommand(command: string): Promise<string> {
   const { spawnSync } = await import('node:child_process')
   const options = { maxBuffer: SECRET_LIMIT_BYTES, encoding: 'utf8' } as const

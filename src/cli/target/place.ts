@@ -1,4 +1,3 @@
-/** Finds where the vault is: in a directory or in a store. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { quoteWord } from '../../domain/text/quote-word.js'
@@ -23,7 +22,7 @@ export const NEEDS_VAULT =
   'needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.'
 
 /**
- * The place for a new vault: the address of the store, or a directory. The default is `.coffer` in the current
+ * Returns the address of the store, or the directory for a new vault. The default is `.coffer` in the current
  * directory.
  */
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
@@ -42,7 +41,10 @@ export function findVaultDirectory(context: CommandContext): string {
   if (found !== undefined) return found
   const own = findVault(context.cwd, ['', '..'])
   if (own !== undefined)
-    throw new CofferError('vault_missing', `This directory is in a vault. Name it: --vault ${quoteWord(own)}`)
+    throw new CofferError(
+      'vault_missing',
+      `This directory is in a vault. Name the vault: --vault ${quoteWord(own)}`,
+    )
   throw vaultMissing('this or a parent directory', 'coffer init')
 }
 
@@ -114,10 +116,7 @@ export function describePlace(place: string): { directory: string } | { store: s
   return isStore(place) ? { store: place } : { directory: place }
 }
 
-/**
- * Reads the password from a file or a descriptor, or takes it from the address. If no password is given, the
- * PostgreSQL client uses a `PGPASSFILE`.
- */
+/** If there is no password, the PostgreSQL client uses a `PGPASSFILE`. */
 async function readStorePassword({ config, input, typed }: CommandContext): Promise<string | undefined> {
   const { store, storePasswordFile: file, storePasswordFd: descriptor } = config
   if (store === undefined) return undefined
@@ -128,7 +127,7 @@ async function readStorePassword({ config, input, typed }: CommandContext): Prom
   return typed.storePassword
 }
 
-/** Before the program connects to the store, warns if the password is visible or the connection is weak. */
+/** Call before the first connection to the store. */
 export async function warnOfStore(context: CommandContext): Promise<void> {
   const { store } = context.config
   if (store === undefined) return

@@ -17,7 +17,7 @@ const KEY_MISSING =
 const CONTROL_KEY_MISSING =
   'The control plane of a server needs its key, which coffer serve prints. Set COFFER_CONTROL_KEY to it, or give --api-key-stdin.'
 
-/** Each call of the returned vault throws the error of its request. @throws CofferError `usage` */
+/** @throws CofferError `usage` */
 export async function reachServer(
   context: CommandContext,
   address: string,

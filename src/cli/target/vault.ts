@@ -1,4 +1,6 @@
-/** The vault of a run is opened in this process, or is used through another process or server that has it open. */
+/**
+ * The vault of a run is opened in this process, or is used through another process or server that has the vault open.
+ */
 import { resolve } from 'node:path'
 import { withoutServer } from '../../control/own-server.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -15,8 +17,8 @@ import { DEMO_DIRECTORY, DEMO_VAULT, noticeOnce, placeOf, warnOfStore } from './
 export type Role = 'command' | 'server'
 
 /**
- * Opens the vault of this run. If a server has the vault open, uses the vault through this server. @throws
- * CofferError
+ * Opens the vault of this run. If a server has the vault open, uses the vault through this server.
+ * @throws CofferError
  */
 export async function reachThisVault(context: CommandContext, role: Role = 'command'): Promise<Vault> {
   const { url, noReveal } = context.config
@@ -58,7 +60,6 @@ export async function retryPassphrase<V>({ typed }: CommandContext, open: () => 
   }
 }
 
-/** Whether this process has opened the vault. Then this process also answers the requests of reactor code. */
 function isApp(vault: Vault): vault is App {
   return vault.attachServer !== undefined
 }
@@ -99,8 +100,8 @@ export async function reactorOptions({ config, input, cwd }: CommandContext): Pr
 }
 
 /**
- * The tenant of this run: from a flag or the environment, or else the user's default. Returns undefined if no tenant
- * is chosen. Undefined means the first tenant.
+ * Returns the tenant of the flag or the environment, else the user's default for this vault. Undefined means the first
+ * tenant.
  */
 export async function findTenantChoice(context: CommandContext): Promise<string | undefined> {
   if (context.config.tenant !== undefined) return context.config.tenant

@@ -4,13 +4,11 @@
  */
 
 /**
- * The answer of an operation, the same for every interface. `body` is the result or the problem. Interfaces that do not
- * distinguish kinds of success use the status `done`.
+ * `body`: the result or the problem. An interface that does not distinguish kinds of success uses the status `done`.
  */
 export interface Answer {
   status: number | 'done'
   body?: unknown
-  /** True if the answer was stored for an idempotency key and is now replayed. */
   isReplayed?: boolean
 }
 
@@ -56,7 +54,6 @@ export function fillIn(value: unknown, saved: ReadonlyMap<string, unknown>): unk
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillIn(item, saved)]))
 }
 
-/** Returns the value at a dotted path. */
 export function readPath(value: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((at, key) => readOwn(at, key), value)
 }

@@ -1,4 +1,3 @@
-/** Compares an answer with the answer that a case expects. */
 import { type Answer, type Expectation, readOwn, readPath } from './cases.js'
 import { EVERYTHING, type Show } from './show-received.js'
 
@@ -32,7 +31,6 @@ function findMismatch(expected: unknown, actual: unknown, show: Show, path = 're
   return undefined
 }
 
-/** Returns why the answer differs from the expected answer, or undefined. */
 export function checkAnswer(
   { status, body, isReplayed = false }: Answer,
   expected: Expectation,

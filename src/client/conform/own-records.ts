@@ -1,7 +1,7 @@
 /**
- * The records that a run has created. The run may change and delete only these records. A server that deduplicates can answer the
- * creation of a token with a token that already existed. Therefore a token belongs to the run only if an application of the run
- * has created it.
+ * The records that a run has created. The run may change and delete only these records. A server that deduplicates can
+ * answer the creation of a token with an older token. Therefore a token belongs to the run only if an application of
+ * the run has created the token.
  */
 import { type Answer, readPath } from './cases.js'
 
@@ -39,10 +39,10 @@ export class OwnRecords {
   readonly #ids = new Set<string>()
   readonly #applications = new Set<string>()
   readonly #pending = new Map<string, OwnRecord>()
-  /** Tokens whose creator is unknown, because the answer with the token did not name the creator. */
+  /** Tokens whose creator is unknown, because the answer did not name the creator. */
   readonly #unsure = new Set<string>()
 
-  /** The latest record first: a record may refer only to earlier records. */
+  /** The latest record first, because a record can refer only to earlier records. */
   get pending(): OwnRecord[] {
     return [...this.#pending.values()].reverse()
   }
@@ -67,10 +67,7 @@ export class OwnRecords {
     return this.#unsure.has(id)
   }
 
-  /**
-   * Adds the records that the operation has created. Returns two lists: the tokens that others have created, and the
-   * tokens whose creator is not known yet.
-   */
+  /** `strangers`: tokens that the run has not created. `unsure`: tokens whose creator is not known yet. */
   noteAnswer(operation: string, { status, body }: Answer): { strangers: string[]; unsure: string[] } {
     const none = { strangers: [], unsure: [] }
     if (typeof status !== 'number' || status < 200 || status > 299) return none
@@ -85,10 +82,7 @@ export class OwnRecords {
     return none
   }
 
-  /**
-   * Records who has created a token whose creator was not known. Returns whether the token belongs to the
-   * run.
-   */
+  /** Stores the creator of a token that was unsure. Returns whether the token belongs to the run. */
   noteCreator(id: string, creator: unknown): boolean {
     this.#unsure.delete(id)
     if (this.isCreator(creator)) this.#ids.add(id)
@@ -100,7 +94,6 @@ export class OwnRecords {
     this.#pending.delete(`${operation} ${id}`)
   }
 
-  /** The keys of an application of the run belong to the run. */
   #noteKeys(operation: string, body: unknown): void {
     if (operation === 'app key create') this.#addId(readPath(body, 'id'))
     const keys = readPath(body, 'keys')

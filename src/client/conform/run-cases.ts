@@ -1,6 +1,6 @@
 /**
- * Runs cases against a server. A run creates the applications that it needs, and changes no records other than its own.
- * The run deletes these records after each case, also if it is interrupted.
+ * Runs cases against a server. A run creates the applications that it needs, and changes only records that it has
+ * created. These records are deleted after each case, also after an interrupt.
  */
 import { CofferError, interrupted } from '../../errors.js'
 import type { RoutedOperation } from '../../framework/registry.js'
@@ -28,12 +28,9 @@ export interface Difference {
 }
 
 export interface Run {
-  /** The calls whose answers were compared, by operation. */
   compared: Map<string, number>
   differences: Difference[]
-  /** The titles of cases that are not safe in this tenant, each with the reason. */
   leftOut: { case: string; reason: Reason }[]
-  /** Records that could not be deleted. */
   remaining: Pick<OwnRecord, 'delete' | 'id'>[]
 }
 
@@ -48,7 +45,6 @@ export interface RunEffects {
   clock(): number
   randomUuid(): string
   signal: AbortSignal
-  /** Called after each case with the number of cases so far. */
   show(count: number): Promise<void>
 }
 
@@ -61,10 +57,7 @@ const TOKEN_RIGHTS = [
   'token:use',
 ] as const
 
-/**
- * The applications of a run. Each of these applications makes some of the calls that the owner of a vault makes in
- * the cases. The noun of a call, and `reveal`, decide which application makes the call.
- */
+/** The applications of a run. They make the calls that the owner of a vault makes in the cases. */
 const APPLICATIONS = {
   masked: { rules: [ruleOf('mask')] },
   revealing: { rules: [ruleOf('reveal')] },
@@ -77,7 +70,7 @@ function ruleOf(transform: string) {
   return { description: 'all', priority: 1, container: '/', transform, permissions: TOKEN_RIGHTS }
 }
 
-/** The key of this application is used to ask who has created a token, and to delete tokens. */
+/** This application reads who has created a token, and deletes tokens. */
 const CREATOR = 'revealing'
 
 type Role = keyof typeof APPLICATIONS | 'manager'
@@ -94,7 +87,7 @@ function roleOf({ operation, reveal }: Pick<Step, 'operation' | 'reveal'>): Role
 
 /**
  * @throws CofferError `interrupted`; `forbidden` if the key may not create applications; `unavailable` if the server
- * does not answer. The message of the error says how many records of the run remain.
+ * does not answer. The message lists the records of the run that remain.
  */
 export async function runCases(
   effects: RunEffects,
@@ -143,7 +136,8 @@ class CaseRun {
   }
 
   /**
-   * Creates the applications that the cases need. A server may not know all permissions that these applications need.
+   * A server that does not know the permissions of an application answers 400. The calls of this application are then
+   * not sent.
    */
   async begin(cases: readonly PlannedCase[]): Promise<void> {
     const needed = new Set<string>(cases.flatMap(({ steps }) => steps.map(roleOf)))
@@ -198,9 +192,8 @@ class CaseRun {
   }
 
   /**
-   * Creates a token with new data twice, and compares the ids. In a tenant that deduplicates, storing equal data
-   * again may change an existing token. In a tenant that deduplicates, the cases must not store data that others may
-   * have stored.
+   * Creates a token with the same new data twice, and compares the ids. In a tenant that deduplicates, a case that
+   * stores equal data could change a token that was there before.
    */
   async #isDeduplicating(): Promise<boolean> {
     const records = this.#startRecords()
@@ -274,7 +267,7 @@ class CaseRun {
     return isForeign
   }
 
-  /** Asks the server who has created a token. Resolves to true if the token does not belong to the run. */
+  /** Reads from the server who has created a token. Resolves to true if the token does not belong to the run. */
   async #isForeign(records: OwnRecords, id: string): Promise<boolean> {
     const { status, body } = await this.#send('token get', { id }, this.#keys.get(CREATOR)!, {
       signal: NEVER,
@@ -314,7 +307,6 @@ class CaseRun {
     }
   }
 
-  /** Deletes the records, even after an interrupt. */
   async #delete(records: OwnRecords): Promise<void> {
     for (const record of records.pending) {
       if (this.#unanswered < MAX_UNANSWERED && (await this.#deleteOne(records, record))) continue
@@ -330,7 +322,7 @@ class CaseRun {
     if (key === undefined) return false
     try {
       if (records.isUnsure(id) && (await this.#isForeign(records, id))) return true
-      // Nobody knows who has created the token, so it is not deleted.
+      // The creator of the token is unknown, so the token is not deleted.
       if (records.isUnsure(id)) return !records.pending.some((each) => each.id === id)
       const { status } = await this.#send(operation, { id }, key, { signal: NEVER })
       return status === 204 || status === 200 || status === 404

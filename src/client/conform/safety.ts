@@ -22,8 +22,8 @@ export const REASONS = {
   response: 'Code of the case chooses the HTTP response.',
   deduplicates: 'The tenant deduplicates tokens, so the case could change a token that was there before.',
   deduplication: 'The answer could be a token that was there before.',
-  id: 'The case chooses an id that cannot be replaced by an own id.',
-  idempotency: 'The case chooses an idempotency key that cannot be replaced by an own key.',
+  id: 'The case chooses an id that the run cannot replace.',
+  idempotency: 'The case chooses an idempotency key that the run cannot replace.',
 } as const
 
 export type Reason = keyof typeof REASONS
@@ -174,12 +174,12 @@ export const EFFECTS: Readonly<Record<string, Effect>> = {
   'token tokenize': 'create',
   'token unlink': 'own',
   'token update': 'own',
-  // A webhook would get events of every record of the tenant.
   'updater job create': 'remains',
   'updater job get': 'own',
   'updater job list': 'list',
-  // The service asks the networks of cards.
+  // The service asks the card networks.
   'updater real-time': 'sends',
+  // A webhook would get events of every record of the tenant.
   'webhook create': 'sends',
   'webhook delete': 'sends',
   'webhook event-types': 'static',
@@ -200,7 +200,7 @@ const BUSY_CODE =
 
 const REPLACEABLE = /^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$/
 
-/** `own`: the ids and idempotency keys of the case. The run replaces these by ids and keys of its own. */
+/** `own`: the ids and idempotency keys of the case, which the run replaces by new ids and keys. */
 export type Verdict = { isSafe: true; own: readonly string[] } | { isSafe: false; reason: Reason }
 
 export function judgeCase({ steps, except = [] }: Pick<Case, 'steps' | 'except'>): Verdict {
@@ -244,10 +244,7 @@ function findReason({
   return undefined
 }
 
-/**
- * Whether the result of a step depends on the owner of a vault. Over HTTP, all callers are applications: they
- * cannot create official formulas, for example.
- */
+/** Over HTTP, all callers are applications. Applications cannot create official formulas, for example. */
 function needsOwner(operation: string, { type }: Record<string, unknown>, status: number): boolean {
   return (
     operation === 'app whoami' || status === 403 || (operation === 'formula create' && type === 'official')
@@ -259,8 +256,8 @@ function hasDeduplication(value: unknown): boolean {
 }
 
 /**
- * The ids that are written in the step, and not taken from an earlier answer. A body that the server must refuse may
- * have any id.
+ * Returns the ids that the step contains and does not take from an earlier answer. A body that the server must refuse
+ * may have any id.
  */
 function listChosenIds({ operation, input = {}, expect }: Step): string[] {
   if (EFFECTS[operation] === 'create' && operation !== 'token create-child' && expect.status >= 400) {

@@ -1,17 +1,12 @@
-/** How a report shows what a server has answered. The report may be published, so it shows no received data. */
+/** Describes answers of a server for a report. The report may be published, so it contains no received data. */
 import { readPath } from './cases.js'
 
-/** Describes an answer for {@link checkAnswer}. */
 export interface Show {
-  /** A value of a result. */
   value(value: unknown): string
-  /** The body of an answer with an unexpected status. */
   body(body: unknown): string
-  /** Messages of a problem. */
   messages(messages: unknown): string
 }
 
-/** For tests of Coffer: shows everything. */
 export const EVERYTHING: Show = {
   value: (value) => JSON.stringify(value),
   body: (body) => JSON.stringify(body),

@@ -37,10 +37,9 @@ export function applyFaults({ refuse, refuseStale }: Refusal): VaultStep {
   }
 }
 
-/** Kinds of faults with which the server still runs the request. */
+/** With these kinds of faults, the server still runs the request. */
 const PASSED_ON: readonly FaultRule['kind'][] = ['delay', 'destination', 'provision']
 
-/** Returns the result of building the code, or undefined if no rule sets the result. */
 function findProvision(rules: readonly FaultRule[]): Build | undefined {
   const rule = rules.find(({ kind }) => kind === 'provision')
   if (rule === undefined) return undefined
@@ -60,7 +59,7 @@ function chooseRules(exchange: VaultExchange): Promise<FaultRule[]> {
     path,
     isRelayed: relayed !== undefined,
     header: (name) => readHeader(request.headers, name),
-    // A form is not read here, because it is read in pieces later.
+    // A form is not read here, because the operation reads it in pieces.
     body: async () =>
       operation?.http?.body?.form === undefined
         ? tryJson(await textOf(request.readBody(DEFAULT_BODY_LIMIT_BYTES)))

@@ -1,8 +1,8 @@
 import type { HttpRequest } from '../../http/exchange.js'
 
 /**
- * Lets several steps read the body of `request`, although the connection can be read only once. The returned function
- * gives the body, or undefined if no step has read it.
+ * Lets several steps read the body of `request`, although a connection can be read only once. The returned function
+ * returns undefined if no step has read the body.
  */
 export function keepBody(request: HttpRequest): () => Promise<Uint8Array | undefined> | undefined {
   let body: Promise<Uint8Array | undefined> | undefined
@@ -11,10 +11,7 @@ export function keepBody(request: HttpRequest): () => Promise<Uint8Array | undef
   return () => body
 }
 
-/**
- * The text of a body. The text is empty if the body cannot be read, because the operation answers with the error
- * later.
- */
+/** Returns an empty text if the body cannot be read. The operation reports this error later. */
 export async function textOf(body: Promise<Uint8Array | undefined> | undefined): Promise<string> {
   return Buffer.from((await body?.catch(() => undefined)) ?? []).toString('utf8')
 }

@@ -30,7 +30,7 @@ function find(exchange: VaultExchange, apiKey: string): Promise<ControlState> {
   return findByKey(exchange.control, readHeader(exchange.request.headers, apiKey))
 }
 
-/** Only one vault has the session, because a fork begins without the sessions of the vault that was forked. */
+/** A fork begins without the sessions of the forked vault, so only one vault has the session. */
 async function findBySession(
   { control: base, request }: VaultExchange,
   page: BankPage,
@@ -49,10 +49,7 @@ async function findBySession(
   return base
 }
 
-/**
- * A job that was created before the fork is in both vaults. Requests for the files of this job go to the vault that
- * was forked.
- */
+/** If a job was created before the fork, both vaults have the job. The forked vault then answers. */
 async function findByJob(base: ControlState, id: string): Promise<ControlState> {
   const { findJobOfAny } = await import('../../operations/updater/files.js')
   for (const control of [base, ...base.forks.values()]) {

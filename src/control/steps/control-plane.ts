@@ -14,10 +14,7 @@ import type { Refusal } from './refuse.js'
 
 export interface ControlPlaneOptions extends Pick<Refusal, 'refuse'>, Omit<ControlKeyOptions, 'app'> {
   control: ControlState
-  /**
-   * More host names that are accepted in requests from other machines. Always accepted: `localhost` and IP
-   * addresses.
-   */
+  /** Requests from other machines may name these hosts, `localhost` and IP addresses. */
   allowHosts: readonly string[]
   serviceOf(control: ControlState): Answer
   record: ((entry: AccessEntry) => void) | undefined
@@ -29,7 +26,7 @@ const NOT_FORWARDED = 'The control plane refuses requests that a proxy has forwa
 
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
 
-/** Answers the paths of the control plane. If the path names a fork, the fork's own control plane answers. */
+/** Answers the paths of the control plane. A path that names a fork reaches the control plane of the fork. */
 export function answerControlPlane(options: ControlPlaneOptions): VaultStep {
   const { control, prefix, isForOthers, allowHosts, serviceOf, record, refuse } = options
   const names = headerNames(prefix)
@@ -43,8 +40,7 @@ export function answerControlPlane(options: ControlPlaneOptions): VaultStep {
       const rule = isForOthers ? NOT_FORWARDED : LOCAL_ONLY
       throw new CofferError('forbidden', `${rule} This request is refused: ${why}.`)
     }
-    // A browser sends no Origin with some requests of other sites, but sends the header Sec-Fetch-Site, which
-    // says that the request comes from another site.
+    // Browsers omit Origin in some requests from other sites, but mark these requests with Sec-Fetch-Site.
     const site = readHeader(request.headers, 'sec-fetch-site')
     if (!isOwnOrigin(request) || (site !== undefined && site !== 'same-origin' && site !== 'none'))
       throw new CofferError('forbidden', 'Pages of other origins may not use the control plane.')

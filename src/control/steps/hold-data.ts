@@ -7,15 +7,14 @@ import type { Refusal } from './refuse.js'
 export function holdData({ refuseStale }: Pick<Refusal, 'refuseStale'>): VaultStep {
   return (exchange, next) => {
     const { app, lock } = exchange.control
-    // The health check does not acquire the lock. Otherwise one slow client would delay a reset, and the reset would delay
-    // the health check.
+    // The health check does not acquire the lock. Otherwise one slow client would delay a reset, and the reset would
+    // delay the health check.
     if (app.control === undefined || exchange.path === HEALTH_PATH) return next(exchange)
     return lock.shared(async () => {
       const { generation } = app
       const response = await next(exchange)
       if (app.generation === generation) return response
-      // A request prevents a reset, but not the deletion of a fork. Therefore the response is refused here only if
-      // the fork was deleted during the request.
+      // The lock excludes a reset, so the fork was deleted during the request.
       await closeStream(response)
       return refuseStale(exchange)
     })

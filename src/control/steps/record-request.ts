@@ -54,7 +54,7 @@ export function recordRequest(prefix: string, registry: Registry): VaultStep {
   }
 }
 
-/** The key of a proxy may be in the query too. The result then names its header, which has the same meaning. */
+/** Returns the name of the header even if the key of the proxy is in the query, because both have the same meaning. */
 function nameProxyHeader({ relayed, request, search }: VaultExchange, { proxyKey, proxyUrl }: HeaderNames) {
   if (relayed === undefined) return undefined
   const sent = { [proxyKey]: new URLSearchParams(search).get(proxyKey) ?? undefined, ...request.headers }
@@ -64,8 +64,8 @@ function nameProxyHeader({ relayed, request, search }: VaultExchange, { proxyKey
 const KEY_HEADER = /^[a-z][a-z0-9]{0,19}-api-key$/
 
 /**
- * Tells why a request has no application. If the request has a key header with another prefix, the result names this
- * header, because the server does not read it.
+ * Describes the key of a request without its value. `key_header` may name a header with another prefix, which the
+ * server does not read.
  */
 function describeKey({ request, applicationId, fault }: VaultExchange, status: number, read: string) {
   const sent = Object.keys(request.headers).filter((name) => KEY_HEADER.test(name))

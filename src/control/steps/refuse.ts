@@ -6,7 +6,7 @@ import type { VaultExchange } from './exchange.js'
 
 export type Refusal = ReturnType<typeof createRefusal>
 
-/** Error answers for steps before the service, which has not created a trace id yet. */
+/** Creates error answers for steps that run before the service creates a trace id. */
 export function createRefusal(prefix: string, createUuid: () => string) {
   const names = headerNames(prefix)
   const refuse = (error: CofferError, request: HttpRequest): HttpResponse => {
@@ -19,7 +19,7 @@ export function createRefusal(prefix: string, createUuid: () => string) {
   }
   return {
     refuse,
-    /** Refuses a request whose data was replaced by a reset. The refused request is not recorded. */
+    /** Refuses a request whose vault was reset or deleted. The request is not recorded. */
     refuseStale(exchange: VaultExchange): HttpResponse {
       exchange.isStale = true
       return refuse(staleWorkError(), exchange.request)

@@ -1,4 +1,3 @@
-/** Access rules: the rule that applies to a container, and how much of the data the rule shows. */
 import { type Permission, stricterTransform, type Transform, USE_PERMISSIONS } from './permissions.js'
 
 export const CONDITION_ATTRIBUTES = ['id', 'container'] as const
@@ -11,8 +10,8 @@ export interface RuleCondition {
 }
 
 /**
- * `priority`: from 1, unique. The rule with the lowest priority applies first. A rule has either a container or
- * conditions. A rule with conditions applies only if all its conditions are true.
+ * `priority` is unique and at least 1. The rule with the lowest number is checked first. A rule has either a container
+ * or conditions. All conditions of a rule must be true.
  */
 export interface Rule {
   description?: string
@@ -25,13 +24,13 @@ export interface Rule {
 
 export type ContainerRule = Omit<Rule, 'conditions'> & { container: string }
 
-/** The rights of a caller. `permissions` apply to the containers about which no rule decides. */
+/** `permissions` apply to the containers for which no rule decides. */
 export interface Grants {
   rules: readonly Rule[]
   permissions: readonly Permission[]
 }
 
-/** The token that a caller wants to access. `id` is absent if the vault generates the id after the decision. */
+/** `id` is absent if the vault generates the id of the token after the decision. */
 export interface Target {
   id?: string | undefined
   containers: readonly string[]
@@ -44,8 +43,8 @@ export interface PassedOver {
 }
 
 /**
- * Decides about `container` (of token `id`) by the first rule that covers the container and grants `permission`. If
- * no rule decides, the permissions of `grants` decide.
+ * The first rule that covers `container` and grants `permission` decides. Otherwise, `grants.permissions` decides.
+ * `id`: the id of the token.
  */
 export function decideContainer(grants: Grants, permission: Permission, container: string, id?: string) {
   const passedOver: PassedOver[] = []
@@ -100,19 +99,12 @@ export function holdsPermission({ rules, permissions }: Grants, permission: Perm
   return permissions.includes(permission) || rules.some((rule) => rule.permissions.includes(permission))
 }
 
-/**
- * Whether the grants contain the permission for every container of every token. If this is true, the caller
- * of this function does not check single tokens.
- */
 export function holdsEverywhere({ rules, permissions }: Grants, permission: Permission): boolean {
   const unconditional = rules.filter(({ conditions }) => conditions === undefined)
   return decideContainer({ rules: unconditional, permissions }, permission, '/').transform !== undefined
 }
 
-/**
- * The paths of the containers for which these grants can contain the permission. Each path stands for its container and
- * all containers below it.
- */
+/** Returns the containers in which the permission can be granted. Each result includes the containers below it. */
 export function areasOf({ rules, permissions }: Grants, permission: Permission): string[] {
   if (permissions.includes(permission)) return ['/']
   return [...new Set(rules.filter((rule) => rule.permissions.includes(permission)).map(areaOf))]
@@ -120,8 +112,8 @@ export function areasOf({ rules, permissions }: Grants, permission: Permission):
 
 function areaOf({ container, conditions = [] }: Rule): string {
   const tests = conditions.filter(({ attribute }) => attribute === 'container').map(({ value }) => value)
-  // The value of a condition may end in the middle of a name, for example `/pci/car`. Therefore the text after the
-  // last slash of a condition is removed.
+  // A condition may end in the middle of a name, for example `/pci/car`. Therefore the text after the last slash is
+  // removed.
   const areas = [...tests, container ?? '/'].map((text) => text.slice(0, text.lastIndexOf('/') + 1) || '/')
   return areas.reduce((deepest, area) => (area.length > deepest.length ? area : deepest))
 }

@@ -9,7 +9,7 @@ import { type ApplicationType, PERMISSIONS, type Permission, permissionsOf } fro
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const API_KEY = 'key_'
 export const SESSION_KEY = 'key_sess_'
-/** The prefix of the key of a run. Only the code of a run can use the key of the run. */
+/** The prefix of a key that only the code of one running reactor can use. */
 export const RUN_KEY = 'key_run_'
 
 export function isExpired({ expires_at }: { expires_at?: string }, now: number): boolean {
@@ -23,10 +23,7 @@ export interface RequestedGrants<R extends Rule = ContainerRule> {
   rules?: (Omit<R, 'permissions'> & { permissions: string[] })[]
 }
 
-/**
- * Returns all errors in the requested rights, by property path. If `holder` is absent, every known permission
- * is valid.
- */
+/** If `holder` is absent, every known permission is valid. */
 export function checkGrants(
   holder: Holder | undefined,
   { permissions = [], rules = [] }: Lenient<RequestedGrants<Rule>>,

@@ -1,4 +1,3 @@
-/** The text of a cell of the access matrix, for terminals and the dashboard. */
 import { isObject } from '../json/json.js'
 
 export interface SeenCell {
@@ -6,7 +5,6 @@ export interface SeenCell {
   example?: unknown
 }
 
-/** The words for what a caller sees, shown together with the value. */
 export const SEEN_WORDS = {
   plain: 'plain',
   masked: 'masked',
@@ -14,13 +12,10 @@ export const SEEN_WORDS = {
   none: 'no access',
 } as const satisfies Record<SeenCell['sees'], string>
 
-/** The members of structured data that stand for the whole value in one line. */
+/** For structured data, only the first of these members is shown. */
 const HEADLINES = ['number', 'account_number']
 
-/**
- * The value in one line, or the reason why the caller sees no value. `mask`: whether the mask of the token can be
- * applied to the example.
- */
+/** Returns the example in one line. If a masked value has no example, returns a note about the mask. */
 export function describeSeen(
   { sees, example }: SeenCell,
   mask: 'shown' | 'none' | 'other',

@@ -9,9 +9,8 @@ const MEANINGS: Readonly<Record<(typeof TRANSFORMS)[number], string>> = {
 }
 
 /**
- * The possible continuations of a rule. A tab separates a continuation from its meaning. A shell closes the quotes if
- * there is only one candidate. Therefore, if only one word can follow, each candidate is that word and one of its
- * possible next words.
+ * Returns candidates for a shell. A tab separates a candidate from its meaning. A shell closes the quotes after a
+ * single candidate. To prevent this, a single next word is returned together with each word that can follow this word.
  */
 export function completeRule(begun: string): string[] {
   const [, start, permissions] = /^(.*?\S\s+(?:redact|mask|reveal)\s+)(.*)$/s.exec(begun) ?? []

@@ -23,14 +23,13 @@ export function checkContainers(value: unknown, path: string, errors: PropertyEr
   for (const [index, item] of value.entries())
     if (!isContainerPath(item)) addError(errors, `${path}[${index}]`, PATH_RULE)
   const containers = [...new Set(value.filter(isContainerPath))]
-  // Each path except the root has at least two characters of its own. Therefore short containers cannot
-  // exceed the limit, and their paths are not counted.
+  // Each segment and its slash have at least two characters. Therefore shorter texts cannot exceed `MAX_PATHS`.
   if (containers.join('').length >= 2 * MAX_PATHS && ancestorsOf(containers).size > MAX_PATHS)
     addError(errors, path, `must have at most ${MAX_PATHS} containers on and above them`)
   return containers
 }
 
-/** The path itself and all paths above it, root last: `/a/b/` gives `/a/b/`, `/a/`, `/`. */
+/** `/a/b/` gives `/a/b/`, `/a/` and `/`. */
 export function containerAncestors(path: string): string[] {
   const ancestors = [path]
   for (let above = path; above !== '/'; ) {

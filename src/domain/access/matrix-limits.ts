@@ -1,2 +1,5 @@
-/** The maximum number of applications in one answer of `access matrix`. The command line also reads this limit, without loading the operation. */
+/**
+ * The maximum number of applications in one answer of `access matrix`. The command line reads this file without loading
+ * the operation.
+ */
 export const MAX_APPLICATIONS = 100

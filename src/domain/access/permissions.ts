@@ -4,10 +4,7 @@ const privateHolders = ['private'] as const
 const managementHolders = ['management'] as const
 const EVERYBODY = ['public', 'private', 'management'] as const
 
-/**
- * Permissions of areas that this server does not emulate. Applications may have these permissions, but the
- * permissions grant nothing.
- */
+/** Applications may have these permissions, but this server does not emulate the areas of the permissions. */
 const WITHOUT_EFFECT = {
   'connections:apple-pay': ['invoke', 'manage'],
   'connections:google-pay': ['invoke'],
@@ -21,10 +18,7 @@ interface PermissionEntry {
   description: string
   /** The types of applications for which the permission has an effect. */
   application_types: readonly ApplicationType[]
-  /**
-   * Applications of every type may have the permission, even the types for which the permission has no
-   * effect.
-   */
+  /** Applications of the other types may also have the permission, but without effect. */
   isAcceptedEverywhere?: true
 }
 
@@ -140,10 +134,7 @@ const WITH_EFFECT = {
   },
 } as const satisfies Record<string, PermissionEntry>
 
-/**
- * Permissions of management applications. `areas`: the prefix of each permission, and the noun for its
- * description.
- */
+/** `areas` maps the prefix of permissions to the noun in their descriptions. */
 function crudPermissions<const Area extends string>(areas: Record<Area, string>) {
   const entries = Object.entries<string>(areas).flatMap(([area, things]) =>
     ['Create', 'Read', 'Update', 'Delete'].map((verb): [string, PermissionEntry] => {
@@ -176,22 +167,17 @@ export function permissionsOf(type: ApplicationType, { withEffect = false } = {}
   })
 }
 
-/**
- * Whether the permission has an effect for an application of this type. Earlier versions allowed permissions that had
- * no effect. Therefore a stored application can have a permission that is no longer allowed for its type.
- */
+/** Stored applications can have permissions without effect, which earlier versions accepted. */
 export function hasEffect(permission: Permission, type: ApplicationType): boolean {
   const { application_types }: PermissionEntry = PERMISSIONS[permission]
   return application_types.includes(type)
 }
 
 /**
- * Permissions to pass the data of tokens to code or to a destination. `reactor:invoke` applies only to calls
- * of reactors, and `proxy:invoke` only to calls through a proxy.
+ * Permissions to pass the data of tokens to a reactor (`reactor:invoke`), through a proxy (`proxy:invoke`), or both.
  */
 export const USE_PERMISSIONS: readonly Permission[] = ['token:use', 'reactor:invoke', 'proxy:invoke']
 
-/** How much of a token's data a caller sees, from the strictest to the least strict. */
 export const TRANSFORMS = ['redact', 'mask', 'reveal'] as const
 
 export type Transform = (typeof TRANSFORMS)[number]

@@ -1,7 +1,4 @@
-/**
- * The short form of access rules, which people read and write: `1: /pci/ mask token:read # support`.
- * `parseRules` parses the text that `formatRule` returns.
- */
+/** Formats and parses the short form of access rules: `1: /pci/ mask token:read # support`. */
 import { type CofferError, usage } from '../../errors.js'
 import { isObject } from '../json/json.js'
 import { omitUndefined } from '../omit-undefined.js'
@@ -11,10 +8,7 @@ import { CONDITION_ATTRIBUTES, type Grants, type Rule, type RuleCondition } from
 import { isContainerPath } from './container.js'
 import { PERMISSIONS, TRANSFORMS } from './permissions.js'
 
-/**
- * A rule whose permissions exist. The parser does not check whether the caller has the right to grant these
- * permissions.
- */
+/** The permissions of the rule exist. The parser does not check whether the caller may grant them. */
 export type WrittenRule = Omit<Rule, 'permissions'> & { permissions: string[] }
 type NumberlessRule = Omit<WrittenRule, 'priority'> & { priority?: number }
 
@@ -23,10 +17,7 @@ const AND = 'and'
 const MARKS: Readonly<Record<RuleCondition['operator'], string>> = { equals: '', starts_with: '*' }
 const QUOTED = /^"(?:[^"\\]|\\.)*"/
 
-/**
- * Returns the rule as one line of text. If the short form cannot express the rule, the line is JSON, which commands
- * accept too.
- */
+/** If the short form cannot express the rule, returns JSON. Commands accept both forms. */
 export function formatRule(rule: Rule): string {
   const { priority, description } = rule
   const body = formatRuleBody(rule)
@@ -80,8 +71,8 @@ function escapeUnits(character: string): string {
 }
 
 /**
- * Parses one rule from each line. A line with several containers makes several rules. A rule without a number gets
- * the next number. The numbers continue after the number of the last rule in `before`.
+ * Each line is a rule. A line with several containers gives one rule for each container. A rule without a number gets
+ * the next number. `before`: the rules that precede the text.
  * @throws CofferError `usage`
  */
 export function parseRules(text: string, before: readonly unknown[] = []): WrittenRule[] {

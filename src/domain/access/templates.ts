@@ -1,4 +1,3 @@
-/** Templates of applications: rights that a program or a person can copy into a new application. */
 import type { ContainerRule } from './access.js'
 import { type ApplicationType, type Permission, permissionsOf } from './permissions.js'
 
@@ -8,7 +7,7 @@ export interface ApplicationTemplate {
   description: string
   application_type: ApplicationType
   template_type: 'official'
-  /** Whether the template is suitable for the first application of its type in a tenant. */
+  /** Whether the template suits the first application of its type in a tenant. */
   is_starter: boolean
   rules: ContainerRule[]
   permissions: Permission[]
@@ -16,7 +15,7 @@ export interface ApplicationTemplate {
 
 const READING: Permission[] = ['token:read', 'token:search']
 
-/** Clients store the ids of templates, so an id never changes. */
+/** The ids must never change, because clients store the ids. */
 export function listTemplates(): ApplicationTemplate[] {
   return [
     {

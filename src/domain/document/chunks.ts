@@ -1,6 +1,6 @@
 /**
- * The size of each stored chunk of a document, except the last one. Small chunks keep the memory of an upload small:
- * while a chunk is sealed and stored, memory has about ten copies of the chunk.
+ * The size of stored chunks, except the last one. The size is small, because memory holds about ten copies of each
+ * chunk during an upload.
  */
 export const CHUNK_BYTES = 64 * 1024
 
@@ -10,8 +10,8 @@ export interface Chunk {
 }
 
 /**
- * Divides bytes into chunks of {@link CHUNK_BYTES}. Only the last chunk may be smaller, and a chunk is empty only if
- * the source is empty. The next iteration overwrites the bytes of the previous chunk.
+ * Only the last chunk can be smaller than {@link CHUNK_BYTES}. An empty source gives one empty chunk. Each iteration
+ * overwrites the bytes of the previous chunk.
  */
 export async function* splitIntoChunks(source: AsyncIterable<Uint8Array>): AsyncGenerator<Chunk> {
   const held = new Uint8Array(CHUNK_BYTES)

@@ -7,10 +7,6 @@ const TOKEN = "[!#$%&'*+.^_`|~A-Za-z0-9-]+"
 /** A media type with parameters (RFC 9110, 8.3.1). A quoted value has only visible ASCII characters and spaces. */
 const MEDIA_TYPE = new RegExp(`^${TOKEN}/${TOKEN}(?: ?; ?${TOKEN}=(?:${TOKEN}|"[ !#-\\[\\]-~]*"))*$`)
 
-/**
- * Checks a content type, which becomes a header of an answer.
- * @throws CofferError `validation`
- */
 export function checkContentType(text: string): string {
   if (text.length <= MAX_CONTENT_TYPE_LENGTH && MEDIA_TYPE.test(text)) return text
   throw validationError(

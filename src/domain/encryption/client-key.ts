@@ -1,14 +1,10 @@
-/** The keys with which clients encrypt data: when a key expires, and the form in which clients get the key. */
 import { validationError } from '../../errors.js'
 import { parseExpiry } from '../dates.js'
 
-/** The maximum number of keys of a tenant. Expired keys are not counted. */
+/** The maximum number of keys for each tenant. Expired keys are not counted. */
 export const MAX_KEYS = 100
 
-/**
- * Returns the time when a new key expires, in ms since the epoch. The default is one year after `now`.
- * @throws CofferError `validation`
- */
+/** Times are in ms since the epoch. The default is the maximum: one year after `now`. */
 export function readKeyExpiry(text: string | undefined, now: number): number {
   const latest = yearAfter(now)
   const expires = text === undefined ? latest : parseExpiry(text, now)
@@ -23,8 +19,8 @@ function yearAfter(ms: number): number {
 }
 
 /**
- * Returns a PEM with the 32 bytes of an X25519 key. The clients of the service expect the bare key between
- * the lines of the PEM. In a usual PEM, these lines contain a structure that also names the algorithm.
+ * Clients of the service expect the bare 32 bytes of the X25519 key in this PEM. A standard PEM contains a structure
+ * that also names the algorithm.
  */
 export function formatPublicKey(bytes: Uint8Array): string {
   const text = Buffer.from(bytes).toString('base64')

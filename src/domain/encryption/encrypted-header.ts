@@ -1,7 +1,4 @@
-/**
- * Parses the header in which a client sends encrypted data with a call through a proxy. The header is JSON in
- * base64.
- */
+/** A call through a proxy can have a header with encrypted tokens: JSON in base64. */
 import { findFault, isObject } from '../json/json.js'
 
 const MAX_CHARACTERS = 64 * 1024
@@ -15,8 +12,7 @@ export interface EncryptedMember {
 }
 
 /**
- * Parses the header. For one token, the JSON of the header is a member. For several tokens, the JSON is an object
- * that contains members by name. Returns undefined if the JSON has neither of these two shapes.
+ * The JSON is a member (for one token), or an object that maps names to members. Returns undefined for any other text.
  */
 export function readEncryptedHeader(
   text: string,

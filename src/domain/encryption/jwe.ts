@@ -1,9 +1,6 @@
-/** Parses the data that a client has encrypted: a compact JWE (RFC 7516) with ECDH-ES over X25519 and A256GCM. */
+/** Parses compact JWEs (RFC 7516) with ECDH-ES over X25519 and A256GCM. */
 import { findFault, isObject } from '../json/json.js'
 
-/**
- * The maximum length of a JWE. A request body of the default maximum size has fewer characters.
- */
 const MAX_CHARACTERS = 1024 * 1024
 const MAX_HEADER_VALUES = 40
 const MAX_KEY_ID_CHARACTERS = 100
@@ -11,22 +8,18 @@ const MAX_PARTY_BYTES = 256
 const KEY_BYTES = 32
 
 /**
- * The parts of the JWE: a header of at most 4,096 characters, no encrypted key, a nonce of 12 bytes, the
- * ciphertext, and a tag of 16 bytes. The last character of the tag stands for 6 bits, of which the tag uses
- * only 2. The expression requires that the unused bits are zero, so that each tag has exactly one text.
+ * Matches a header, no encrypted key, a nonce of 12 bytes, the ciphertext, and a tag of 16 bytes. In the last
+ * character, the unused bits must be zero, so that each tag has exactly one text.
  */
 const COMPACT = /^([\w-]{2,4096})\.\.([\w-]{16})\.([\w-]*)\.([\w-]{21}[AQgw])$/
 
-/** Every cause has this one error message, so that an attacker learns nothing from a refusal. */
+/** All failures have the same message, so that an attacker learns nothing from the message. */
 export const NOT_DECRYPTED =
   'cannot be decrypted; it must be a compact JWE with ECDH-ES (X25519) and A256GCM, for a key of this tenant that has not expired'
 
 export type Jwe = NonNullable<ReturnType<typeof readJwe>>
 
-/**
- * Returns undefined if `text` is no compact JWE with ECDH-ES over X25519 and A256GCM. `kid` is undefined if the
- * header names no key.
- */
+/** Returns undefined if `text` is not valid. `kid` is undefined if the header names no key. */
 export function readJwe(text: unknown) {
   if (typeof text !== 'string' || text.length > MAX_CHARACTERS) return undefined
   const [, protectedHeader = '', nonce = '', ciphertext = '', tag = ''] = COMPACT.exec(text) ?? []
@@ -45,7 +38,7 @@ export function readJwe(text: unknown) {
   return { kid: header.kid, parts }
 }
 
-/** Parses the decrypted bytes as a JSON value. Returns undefined if the bytes are not strict JSON in UTF-8. */
+/** Returns undefined if the bytes are not strict JSON in UTF-8. */
 export function readPlaintext(bytes: Uint8Array, maxValues: number): unknown {
   return parse(bytes, maxValues)
 }
@@ -77,8 +70,8 @@ function parse(bytes: Uint8Array, maxValues: number): unknown {
 }
 
 /**
- * Decodes base64url without padding (RFC 7515, 2). The function accepts exactly one text for each sequence of bytes.
- * The function returns undefined for any other text.
+ * Decodes base64url without padding (RFC 7515, 2). Returns undefined if the text is not the canonical form of its
+ * bytes.
  */
 function decode(text: unknown): Uint8Array | undefined {
   if (typeof text !== 'string') return undefined

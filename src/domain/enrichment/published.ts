@@ -1,7 +1,4 @@
-/**
- * The published test data of enrichment. Other modules import this module dynamically, because otherwise every
- * command about tokens would load the test data.
- */
+/** Published test data. Import this module dynamically, so that only commands that need the data load it. */
 import published from '../../../fixtures/enrichment.json' with { type: 'json' }
 import { brandNameOf } from '../token/brand-names.js'
 import { isScaRequired } from '../token/test-cards.js'
@@ -11,10 +8,7 @@ export type BankStatus = 'enabled' | 'disabled' | 'inconclusive'
 
 type CountryCode = keyof typeof published.countries
 
-/**
- * The status of a bank account. Coffer does not ask a bank. Therefore each account that is not in the
- * published data is `inconclusive`.
- */
+/** Coffer does not ask a bank. An account outside the published data is `inconclusive`. */
 export function verifyAccount(routingNumber: string, accountNumber: string): BankStatus {
   const found = published.bank_accounts.find(
     ({ routing_number, account_number }) =>
@@ -23,20 +17,13 @@ export function verifyAccount(routingNumber: string, accountNumber: string): Ban
   return (found?.status as BankStatus | undefined) ?? 'inconclusive'
 }
 
-/**
- * The published details of a card. Returns undefined if the card number is in no published range and is no
- * test card of 3-D Secure.
- */
 export function findEnrichment(number: string): CardEnrichment | undefined {
   const range = published.card_ranges.find((each) => isWithin(number, each))
   if (range !== undefined) return describeRange(range)
   return isScaRequired(number) ? { funding: 'credit' } : undefined
 }
 
-/**
- * The details of the cards whose numbers begin with these digits. With `isFake`, returns each detail that is equal in
- * all published ranges with these first digits.
- */
+/** With `isFake`, returns each detail that is equal in all published ranges with these first digits. */
 export function describeBin(bin: string, { isFake }: { isFake: boolean }) {
   const ranges = isFake ? published.card_ranges.filter((range) => overlaps(bin, range)) : []
   const described = ranges.map(describeRange)
@@ -54,10 +41,7 @@ interface Range {
   to: string
 }
 
-/**
- * Compares texts of digits. The texts have equal length, so their order as texts is the order of their
- * numbers.
- */
+/** For texts of digits with equal length, the order of the texts is the order of the numbers. */
 function isWithin(number: string, { from, to }: Range): boolean {
   return number.length === from.length && number >= from && number <= to
 }

@@ -1,10 +1,10 @@
 /**
- * Limits the work of requests. Work is counted in steps of about 10 ns. The time itself is not measured, so that
- * equal requests have equal outcomes.
+ * Limits the work of a request, in steps of about 10 ns. Time is not measured, so that equal requests have equal
+ * outcomes.
  */
 import { CofferError } from '../../errors.js'
 
-/** The limit for all expressions of one request, about 50 ms of work. */
+/** The limit for all expressions of a request: about 50 ms of work. */
 const MAX_STEPS = 5_000_000
 const STEPS_IN_A_TURN = 1_000_000
 export const ITEM_OF_BATCH_STEPS = STEPS_IN_A_TURN / 50
@@ -18,8 +18,7 @@ const READ_IN_A_STEP = 8
 const WRITTEN_IN_A_STEP = 4
 
 /**
- * Counts the steps of long work. Time is divided into turns of about 10 ms, which all requests share. After
- * each turn, the event loop can do other work.
+ * Divides work into turns of about 10 ms, which all requests share. After each turn, the event loop can do other work.
  */
 export class Turns {
   #left = STEPS_IN_A_TURN
@@ -31,17 +30,15 @@ export class Turns {
   }
 
   /**
-   * Whether the current turn is over, so that the caller must await {@link next}. A loop reads this property
-   * first, because awaiting takes longer than most expressions.
+   * If this is true, the caller must await {@link next}. A loop checks this first, because awaiting takes longer than
+   * most expressions.
    */
   get isOver(): boolean {
     return this.#left < 0
   }
 
   /**
-   * Waits for a turn. Callers continue in the order of their calls. If the turn has steps left, the next waiting
-   * caller continues immediately. Without this rule, newer requests would use the remaining steps and overtake the
-   * waiting callers.
+   * Callers continue in the order of their calls. If the turn has steps left, the next caller continues immediately.
    */
   next(): Promise<void> {
     this.#last = this.#last.then(async () => {
@@ -87,8 +84,8 @@ export class Budget {
 }
 
 /**
- * Counts the outputs `{{ … }}` in these texts before any output is compiled.
- * @throws CofferError `too_much_work` if there are too many outputs, or if they are too long
+ * Counts outputs `{{ … }}` before they are compiled.
+ * @throws CofferError `too_much_work`
  */
 export function checkOutputs(texts: Iterable<string>): void {
   let count = 0
@@ -110,7 +107,7 @@ function tooMuchWork(limit: string): CofferError {
   return new CofferError('too_much_work', `${limit} Use fewer or shorter expressions, or less data.`)
 }
 
-/** The approximate size of a JSON value in memory, in characters. */
+/** The approximate size in memory, in characters. */
 export function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length + ITEM_STEPS
   if (value === null || typeof value !== 'object') return ITEM_STEPS

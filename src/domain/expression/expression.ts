@@ -24,10 +24,6 @@ const FAILURE_STEPS = 1000
 const PART_STEPS = 10
 const MEMBER_STEPS = 16
 
-/**
- * The values that an expression can read when the expression is rendered. `tokens`: the values of the references in a
- * detokenization or a transform.
- */
 export interface Scope {
   data?: unknown
   metadata?: Readonly<Record<string, string>>
@@ -35,16 +31,12 @@ export interface Scope {
   /** Only in a transform: the body of the message. */
   readonly body?: unknown
   /**
-   * Only in a header of a call through a proxy: the configuration, and the request without the headers that contain
-   * expressions about the proxy.
+   * Only in a header of a call through a proxy: the configuration and the request. The request lacks the headers whose
+   * expressions read `proxy`.
    */
   proxy?: unknown
 }
 
-/**
- * Compiles expressions, and caches the newest compiled expressions. The alias filters use `random`. The filter `hmac`
- * uses `hmac`.
- */
 export class Expressions {
   readonly random: RandomSource
   readonly hmac: Hmac
@@ -81,18 +73,15 @@ export class Expressions {
 }
 
 /**
- * The limit `MAX_EXPRESSION_LENGTH` counts code points. A text of `n` UTF-16 units has at least `n / 2` code points,
- * so a very long text is refused without counting its code points.
+ * The limit counts code points. A code point has at most two UTF-16 units, so the first comparison refuses a very long
+ * text without counting.
  */
 const isTooLong = (text: string) =>
   text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
 
 export class Expression {
   readonly references: readonly Reference[]
-  /**
-   * Whether the expression reads `proxy`, which contains the rest of the call. An expression that reads `proxy` is
-   * rendered last.
-   */
+  /** Expressions that read `proxy` are rendered last, because `proxy` contains the rendered rest of the call. */
   readonly usesProxy: boolean
   readonly #text: string
   readonly #parts: readonly (string | Output)[]
@@ -113,9 +102,9 @@ export class Expression {
   }
 
   /**
-   * If the text is a single output, the result is the value of the output with its JSON type. If the text has more
-   * than a single output, the result is text. A property that does not exist has the value null.
-   * @throws CofferError `validation` or `too_much_work`, from `#call`
+   * If the text is a single output, returns the value with its JSON type. Otherwise returns text. A property that does
+   * not exist is null.
+   * @throws CofferError `validation` or `too_much_work`
    */
   render(scope: Scope, budget = new Budget()): unknown {
     budget.use(RENDERED_STEPS * this.#parts.length)
@@ -132,10 +121,6 @@ export class Expression {
     return mapScalars(value, (scalar) => scalar ?? null)
   }
 
-  /**
-   * @throws CofferError `validation` with the column if the filter fails or returns no finite number, or
-   * `too_much_work`
-   */
   #call(call: FilterCall, value: unknown, scope: Scope, budget: Budget): unknown {
     const { name, at, rule, isDecimal } = call
     const { random, hmac, jsonPath } = this.#tools
@@ -172,7 +157,7 @@ function evaluateValue(value: Value, scope: Scope, budget: Budget): unknown {
   let found: unknown = scope
   for (const part of value.path) {
     const name = evaluateValue(part, scope, budget)
-    // For an object, `size` counts the members, so reading `size` is charged to the budget.
+    // Counting the members of an object takes time, so `size` is charged to the budget.
     if (name === 'size') budget.read(found)
     found = readProperty(found, name)
   }

@@ -1,4 +1,4 @@
-/** Declares filters. Operands are JSON values. A missing operand is null. */
+/** Operands are JSON values. A missing operand is null. */
 import { type CofferError, validationError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
 import type { Budget } from './budget.js'
@@ -17,8 +17,8 @@ export interface CallTools {
   readonly jsonPath: JsonPath | undefined
   readonly budget: Budget
   /**
-   * Whether a decimal literal such as `7.0` comes before the end of this call, and is not followed by rounding to an
-   * integer. In this case, `divided_by` does not round down.
+   * Whether a decimal literal such as `7.0` occurs in the output up to this call, and no filter after the literal
+   * rounds to an integer. If so, `divided_by` does not round down.
    */
   readonly isDecimal: boolean
 }
@@ -27,20 +27,15 @@ export interface FilterRule {
   readonly least: number
   readonly most: number
   readonly onlyIn?: 'id'
-  /**
-   * The next filter must have one of these names. The empty name in this list means that the filter may be the last
-   * one.
-   */
+  /** The names that the next filter can have. The empty name permits that no filter follows. */
   readonly followers?: readonly string[]
   /**
-   * The cost of the filter in steps. The cost of reading the operands and writing the result is charged
-   * separately. If `steps` is a number, it is multiplied by the length of the value.
+   * The cost in steps, in addition to reading the operands and writing the result. A number is multiplied by the length
+   * of the value.
    */
   readonly steps?: number | ((value: unknown, args: readonly unknown[]) => number)
   /**
-   * Applies the filter to `value`.
-   * @throws any error if the filter does not accept the value or the arguments. The user sees the message
-   * only if the error is a CofferError.
+   * @throws any error if the filter refuses an operand. The user sees the message only if the error is a CofferError.
    */
   run(value: unknown, args: readonly unknown[], tools: CallTools): unknown
 }
@@ -57,10 +52,7 @@ export function syntaxError(text: string, at: number, reason: string, cause?: un
   return validationError(`${reason} (at column ${[...text.slice(0, at)].length + 1})`, { cause })
 }
 
-/**
- * Reads a property by the rules of Liquid: an own property of the object, or one of the special properties
- * `size`, `first` and `last`.
- */
+/** Follows Liquid: an own property has precedence over the special properties `size`, `first` and `last`. */
 export function readProperty(object: unknown, key: unknown): unknown {
   if (object === undefined || object === null || (typeof key === 'object' && key !== null)) return undefined
   const list = Array.isArray(object) ? (object as unknown[]) : undefined

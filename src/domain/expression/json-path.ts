@@ -1,21 +1,12 @@
-/**
- * JSONPath (RFC 9535) without `match` and `search`. `match` and `search` are left out, because they use regular
- * expressions, which can take unlimited time.
- */
+/** JSONPath (RFC 9535) without `match` and `search`, because their regular expressions can take unlimited time. */
 import { CofferError, validationError } from '../../errors.js'
 import type { Budget } from './budget.js'
 import type { JsonPath } from './filter.js'
 
 const MAX_PATH_LENGTH = 400
-/**
- * The maximum depth that the library visits, counted from 1. The limit is higher than the 64 levels that
- * JSON input can have.
- */
+/** Higher than the depth of JSON input, which has at most 64 levels. */
 const MAX_DEPTH = 80
-/**
- * The cost of reading any value. Reading an object or array additionally costs `OBJECT_COST`. Comparing a
- * text additionally costs steps.
- */
+/** Costs are in steps. Reading an object or array costs `OBJECT_COST` in addition. */
 const READ_COST = 40
 const OBJECT_COST = 400
 const COMPARED_CHARACTERS = 8
@@ -38,17 +29,14 @@ export async function loadJsonPath(): Promise<JsonPath> {
 }
 
 /**
- * RFC 9535 allows a name with a hyphen only in brackets, but the documentation of the service contains paths such as
- * `$.request.headers.X-Date`. Therefore this function puts names with a hyphen in brackets.
+ * RFC 9535 requires brackets around a name with a hyphen, but the service documents paths such as
+ * `$.request.headers.X-Date`.
  */
 function quoteNames(path: string): string {
   return /^\$(?:\.[\w-]+|\[\d+\])+$/.test(path) ? path.replaceAll(/\.([\w-]*-[\w-]*)/g, "['$1']") : path
 }
 
-/**
- * Charges the budget for each read. The library itself limits no work, and nested descents and filters
- * multiply the number of reads.
- */
+/** Charges the budget for each read, because the library does not limit its work. */
 function metered(value: unknown, budget: Budget, originals: WeakMap<object, unknown>): unknown {
   if (value === null || typeof value !== 'object') return value
   budget.use(OBJECT_COST)

@@ -1,4 +1,4 @@
-/** The filters that Coffer adds to standard Liquid. Each filter returns null for null. */
+/** Filters that Coffer adds to standard Liquid. Each filter returns null for null. */
 import { canonicalJson, exactNumber, isObject } from '../json/json.js'
 import { binLength } from '../token/card-number.js'
 import {
@@ -10,7 +10,6 @@ import {
   textOf,
 } from './filter.js'
 
-/** The maximum length of an alias, of a format and of the id of a token. */
 const MAX_LENGTH = 400
 const MAX_COUNT = 10_000
 
@@ -86,8 +85,8 @@ function readMasking([maskGiven, preservedGiven]: readonly unknown[]): [Cover, C
 }
 
 /**
- * Replaces the characters between the two visible ends. If the two visible ends cover the whole text, the
- * function replaces all characters, because otherwise the value would stay visible.
+ * Replaces the characters between the two visible ends. If nothing would be replaced, replaces all characters, so that
+ * the value does not stay visible.
  */
 function coverMiddle(
   characters: readonly string[],
@@ -133,10 +132,7 @@ function aliasSource(value: unknown, pattern: RegExp): string {
   )
 }
 
-/**
- * Returns random characters of the alphabet. Random bytes that would make some characters more likely are
- * skipped.
- */
+/** Skips random bytes that would make some characters more likely. */
 function randomCharacters(random: RandomSource, alphabet: string, count: number): string {
   const fair = 256 - (256 % alphabet.length)
   let drawn = ''
@@ -158,7 +154,7 @@ function maskCard(value: unknown, [bin, last, ...masking]: readonly unknown[]): 
   const [cover, coverAll] = readMasking(masking)
   const characters = [...asText(value)]
   const { digits, revealed, ...ends } = findShownDigits(characters, [bin, last])
-  // If the two ends cover all digits, everything is masked, because otherwise every digit would stay visible.
+  // Without this check, every digit of a short number would stay visible.
   const isTooShort = revealed > 0 && digits.length <= revealed
   return isTooShort ? characters.map(coverAll).join('') : coverMiddle(characters, ends, cover, coverAll)
 }
@@ -218,9 +214,6 @@ function asBytes(value: unknown): Buffer {
 
 const QUOTED = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/g
 
-/**
- * If the path selects nothing, the function returns undefined, or throws if the path has a recursive descent (`..`).
- */
 function selectJson(value: unknown, [path]: readonly unknown[], { jsonPath, budget }: CallTools): unknown {
   if (typeof path !== 'string') refuse('json takes a JSONPath such as "$.address.city"')
   const found = jsonPath!(path, value, budget)

@@ -8,8 +8,8 @@ import { STANDARD_FILTERS } from './standard-filters.js'
 export const FILTERS: ReadonlyMap<string, FilterRule> = new Map([...STANDARD_FILTERS, ...OWN_FILTERS])
 
 /**
- * `call`: in a call through a proxy. `header`: in a header of a call through a configured proxy. `request` and
- * `response`: in a transform of a proxy.
+ * `call`: a call through a proxy. `header`: a header of a call through a configured proxy. `request`, `response`: the
+ * transforms of a proxy.
  */
 export type ExpressionUse =
   | 'id'
@@ -22,16 +22,13 @@ export type ExpressionUse =
   | 'request'
   | 'response'
 
-/**
- * A constant, a path that begins at a variable, or (only in a detokenization) a token or the data of a token. Each
- * part of a path is a value too.
- */
+/** A path begins with the name of a variable. `isWhole`: the value is the whole token instead of its data. */
 export type Value =
   | { readonly constant: unknown }
   | { readonly path: readonly Value[] }
   | { readonly token: Reference; readonly isWhole: boolean }
 
-/** The kinds of records to which an expression can refer. The kind is before the id: `{{ token_intent: id }}`. */
+/** An expression contains the kind before the id: `{{ token_intent: id }}`. */
 export const RECORD_KINDS = ['token', 'token_intent', 'network_token', 'google_pay', 'apple_pay'] as const
 export type RecordKind = (typeof RECORD_KINDS)[number]
 
@@ -42,7 +39,6 @@ export interface FilterCall {
   readonly at: number
   readonly rule: FilterRule
   readonly args: readonly Value[]
-  /** See `isDecimal` of `CallTools`. */
   readonly isDecimal: boolean
 }
 
@@ -51,15 +47,9 @@ export interface Output {
   readonly filters: readonly FilterCall[]
 }
 
-/**
- * The maximum length of an output. In a detokenization, the reference to a token at the beginning of the output is not
- * counted. In other uses, expressions have a lower limit.
- */
+/** A reference at the beginning of an output is not counted. */
 const MAX_OUTPUT_LENGTH = 2000
-/**
- * The maximum length of a reference to a token, in UTF-16 units. The longest id has 400 characters of two units each,
- * and may have white space around it.
- */
+/** In UTF-16 units. An id has at most 400 characters of two units each, and may have white space around it. */
 const MAX_REFERENCE_LENGTH = 1000
 const MAX_TRANSFORM_REFERENCE_LENGTH = 200
 const COMPILED_STEPS = 300
@@ -78,10 +68,7 @@ const VARIABLES: Record<ExpressionUse, readonly string[]> = {
   request: ['req', 'request'],
   response: ['res', 'response'],
 }
-/**
- * In these uses, expressions do not support Liquid's tags and white space control, and the texts have no
- * limit of length.
- */
+/** In these uses, texts have no tags, no white space control and no length limit. */
 const WITHOUT_TAGS: readonly ExpressionUse[] = ['detokenize', 'call', 'header', 'request', 'response']
 export const hasTags = (use: ExpressionUse) => !WITHOUT_TAGS.includes(use)
 const isOfTransform = (use: ExpressionUse) => use === 'request' || use === 'response'
@@ -97,10 +84,10 @@ const VALUE = new RegExp(`(${STRING.source})|(${NUMBER.source})|(${WORD.source})
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(.))/gs
 const ESCAPED: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 const ALLOW_FALSE = /\s*allow_false\s*:/y
-/** Finds the end of a token id in an expression. A comma is a part of the id, unless a filter follows the comma. */
+/** Finds the end of a token id. A comma is a part of the id, unless a filter follows the comma. */
 const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/g
 const ENCRYPTED_REFERENCE = /^encrypted(?::|$)/
-/** In these uses, `encrypted` stands for the data that came encrypted in a header. */
+/** In these uses, `encrypted` is the decrypted data of a header. */
 const WITH_ENCRYPTED: readonly ExpressionUse[] = ['call', 'header']
 const REFERENCE = new RegExp(`^(?:(${[...RECORD_KINDS, 'config'].join('|')}):)?\\s*(.*)$`, 's')
 const REFERENCE_OF_TRANSFORM =
@@ -120,11 +107,7 @@ export class ExpressionParser {
     this.#budget = budget
   }
 
-  /**
-   * Yields the parts of the text. Tags, and `{{-` and `-}}` that trim white space, are recognized only if
-   * {@link hasTags} accepts the use.
-   * @throws CofferError `validation`, `too_much_work`
-   */
+  /** @throws CofferError `validation` or `too_much_work` */
   *parts(): Generator<string | Output> {
     const text = this.#text
     const isLiquid = hasTags(this.#use)

@@ -1,7 +1,4 @@
-/**
- * The filters of standard Liquid. The results of these filters do not depend on the clock or the locale of the
- * machine.
- */
+/** The filters of standard Liquid. Results do not depend on the clock or the locale of the machine. */
 import { encodeHtml } from '../text/html.js'
 import { type CallTools, type FilterRule, readProperty, refuse, textOf } from './filter.js'
 import { formatDateFilter } from './strftime.js'
@@ -13,17 +10,14 @@ type Test = (item: unknown) => boolean
 const READ_STEPS = 120
 const PATH_STEPS = 4
 /**
- * The number of characters that one step of the budget pays for. `COMPARED`: native code compares the characters.
- * `TRIED`: a regular expression tries to match at each character. `JOINED`: a filter joins texts.
+ * The number of characters that cost one step: for native comparison, for attempts of a regular expression, and for
+ * joining.
  */
 const COMPARED_IN_A_STEP = 64
 const TRIED_IN_A_STEP = 8
 const JOINED_IN_A_STEP = 4
 
-/**
- * Declares a filter of texts. An object or array becomes canonical JSON, and any other value becomes text. A
- * null argument counts as absent.
- */
+/** Declares a filter of texts. An object or array becomes canonical JSON. A null argument counts as absent. */
 function text(least: number, most: number, work: Text, steps = 0): FilterRule {
   const optional = (value: unknown) => (value === undefined || value === null ? undefined : textOf(value))
   return {
@@ -35,8 +29,8 @@ function text(least: number, most: number, work: Text, steps = 0): FilterRule {
 }
 
 /**
- * Declares a filter that searches for its first argument at each character. The cost of the filter is proportional to
- * the length of the value multiplied by the length of the first argument.
+ * Declares a filter that searches for its first argument. The cost grows with the product of the lengths of the value
+ * and the argument.
  */
 function search(least: number, most: number, work: Text): FilterRule {
   return {
@@ -52,7 +46,6 @@ function math(most: number, work: (...numbers: number[]) => number): FilterRule 
   return { least: most, most, run: (value, args) => work(...[value, ...args].map(numberOf)) }
 }
 
-/** Declares a filter of lists. Null becomes an empty list. Any other value becomes a list with that value. */
 function list(least: number, most: number, work: List): FilterRule {
   return { least, most, run: (value, args) => work(listOf(value), ...args) }
 }
@@ -168,7 +161,7 @@ function add(sum: number, value: unknown): number {
   return sum + (Number(value) || 0)
 }
 
-/** Returns the cost of removing markup. The regular expression may read the whole text again for each `<`. */
+/** `MARKUP` may read the whole text again for each `<`. */
 function countMarkup(value: unknown): number {
   const { length } = textOf(value)
   return ((textOf(value).split('<').length - 1) * length + length) / TRIED_IN_A_STEP

@@ -1,7 +1,4 @@
-/**
- * Liquid's `date` filter. The results of this filter are always in UTC and English, and do not depend on the clock or
- * the locale of the machine.
- */
+/** Liquid's `date` filter, in UTC and English. */
 import { MONTHS } from '../dates.js'
 import { refuse } from './filter.js'
 
@@ -10,9 +7,8 @@ const DAY_MS = 86_400_000
 const MAX_FORMAT_LENGTH = 400
 
 /**
- * `value`: seconds since the epoch, or a date (UTC if it has no offset). Any other value is returned
- * unchanged.
- * @throws CofferError `validation` for `now` and `today`
+ * `value`: seconds since the epoch, or the text of a date. A date without an offset is in UTC. Any other value is
+ * returned unchanged.
  */
 export function formatDateFilter(value: unknown, format: unknown): unknown {
   const ms =
@@ -35,10 +31,7 @@ function readText(text: string): number {
   return Date.parse(hasZone ? text : text + zone)
 }
 
-/**
- * Whether a date may contain this word. Every word is checked before `Date.parse` is called, because
- * `Date.parse` finds a date in almost any text with a number.
- */
+/** `Date.parse` finds a date in almost any text with a number. Therefore every word is checked first. */
 function isDateWord(word: string): boolean {
   const lower = word.toLowerCase()
   if (['am', 'pm', 'utc', 'gmt', 'z', 't'].includes(lower)) return true
@@ -56,7 +49,7 @@ const COMPOSED = new Map([
   ['X', '%H:%M:%S'],
 ])
 
-/** The `-` in `%-d` removes the padding. The `^` in `%^a` changes the text to upper case. */
+/** `%-d` removes the padding. `%^a` changes the text to upper case. */
 function formatDate(date: Date, format: string): string {
   const fields = fieldsOf(date)
   return format.replaceAll(/%([-^]?)([A-Za-z%])/g, (directive, flag: string, letter: string) => {

@@ -11,10 +11,7 @@ const NAME_LIMIT = 200
 
 export const STATUSES = ['PENDING', 'EXPIRED'] as const
 
-/**
- * The new expiry of an invitation that is sent at `now`, in ms since the epoch. The new expiry is 72 hours after the
- * later of two times: the previous expiry and `now`.
- */
+/** Returns ms since the epoch: 72 hours after `now` or after the previous expiry (`before`), whichever is later. */
 export function extendExpiry(now: number, before?: string): number {
   return Math.max(now, before === undefined ? now : Date.parse(before)) + VALIDITY_MS
 }
@@ -31,7 +28,6 @@ export function viewInvitation(record: InvitationRecord, now: number) {
   return { id, tenant_id, email, role, status, expires_at, ...made }
 }
 
-/** The server checks the format of a text before it hashes the text. */
 export function isLinkSecret(text: string): boolean {
   return LINK_SECRET.test(text)
 }
@@ -41,10 +37,6 @@ export function formatLink(publicUrl: string, secret: string): string {
   return `${publicUrl}${ACCEPT_PATH}?token=${secret}`
 }
 
-/**
- * Returns the secret of a link. A text that is a secret itself is returned unchanged.
- * @throws CofferError `usage` for any other text
- */
 export function readLink(text: string): string {
   const secret = text.includes('?') ? (/[?&]token=([^&#\s]*)/.exec(text)?.[1] ?? '') : text.trim()
   if (isLinkSecret(secret)) return secret

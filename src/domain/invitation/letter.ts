@@ -1,7 +1,4 @@
-/**
- * The mails of invitations and webhooks. Each text that a user has chosen is escaped. The headers of a mail contain only
- * one text that a user has chosen: the address.
- */
+/** Mails of invitations and webhooks. User text is escaped. */
 import { formatDate, MONTHS } from '../dates.js'
 import { encodeHtml } from '../text/html.js'
 
@@ -17,10 +14,7 @@ const LETTER_STYLE = `
 
 const LINK_GONE = '(the link is not kept here)'
 
-/**
- * `html`: the content of the body. Each kind of mail has a fixed subject, because a header must not contain
- * text of users.
- */
+/** The subject is fixed, because a header must not contain user text. */
 export function composeLetter(
   facts: Record<'tenantName' | 'email' | 'linkExpiresAt', string> & { link?: string },
 ) {
@@ -75,10 +69,7 @@ export function wrapLetter({ subject, html }: Letter): string {
 <body>${html}</body></html>`
 }
 
-/**
- * Removes line breaks from user text, because a line of user text could look like a part of the mail's own
- * text.
- */
+/** Without line breaks, user text cannot look like a line of the mail. */
 function onOneLine(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ')
 }

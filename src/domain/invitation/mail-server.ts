@@ -4,11 +4,7 @@ const PORTS: Record<string, number> = { 'smtp:': 587, 'smtps:': 465 }
 /** Only a mail server on this machine may get the password without TLS. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
-/**
- * Parses `smtps://…` or `smtp://…`. With `smtp://…`, STARTTLS is required unless the server is on this
- * machine.
- * @throws CofferError `validation`, without the password
- */
+/** @throws CofferError `validation`, without the password */
 export function readMailServer(text: string) {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const port = PORTS[url?.protocol ?? '']
@@ -16,8 +12,8 @@ export function readMailServer(text: string) {
   if (url === undefined || port === undefined || url.hostname === '' || !isBare)
     throw validationError('must be smtp://user:password@host:port or smtps://user:password@host:port')
   const [user, password] = [decode(url.username), decode(url.password)]
-  // `implicit`: TLS from the first byte. `offered`: STARTTLS is used if the server supports it. `required`:
-  // STARTTLS must succeed.
+  // `implicit`: TLS from the first byte. `offered`: STARTTLS if the server supports it. `required`: STARTTLS must
+  // succeed.
   const tls = url.protocol === 'smtps:' ? 'implicit' : LOOPBACK.test(url.hostname) ? 'offered' : 'required'
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const place = { host, port: url.port === '' ? port : Number(url.port), tls } as const
@@ -57,10 +53,7 @@ export const EMAIL_LIMIT = 320
 
 const ATEXT = "[A-Za-z0-9!#$%&'*+\\-/=?^_`{|}~]+"
 const DOT_ATOM = `${ATEXT}(?:\\.${ATEXT})*`
-/**
- * A quoted string has spaces and visible ASCII, and a `\` stands before each `"` and each `\` in the string. Tabs and
- * folding are not allowed.
- */
+/** A quoted string without tabs and folding. */
 const QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~])*"'
 const LITERAL = '\\[[!-Z^-~]*\\]'
 const ADDRESS = new RegExp(`^(?:${DOT_ATOM}|${QUOTED})@(?:${DOT_ATOM}|${LITERAL})$`)
@@ -73,10 +66,7 @@ export function checkEmail(text: string): void {
     throw validationError('must be an e-mail address such as ada@example.com (RFC 5322)')
 }
 
-/**
- * Returns a form of the address for comparisons: two addresses count as equal if their forms are equal. The form
- * ignores case. RFC 5321 allows servers to distinguish the case of the local part, but no server in use distinguishes it.
- */
+/** RFC 5321 allows case-sensitive local parts, but no mail server in use distinguishes the case. */
 export function normalizeEmail(email: string): string {
   return email.toLowerCase()
 }

@@ -7,8 +7,7 @@ export function findTexts(
   found = new Map<string, string>(),
   isWanted = hasExpression,
 ): Map<string, string> {
-  // Only a wanted text gets a path, because most values are not wanted. Building the paths of 300,000 values
-  // would take longer than everything else.
+  // Paths are built only for wanted texts, because the paths of 300,000 values would take longer than everything else.
   const names: (string | number)[] = []
   const visit = (inner: unknown): void => {
     if (typeof inner === 'string' && isWanted(inner) && !found.has(inner))

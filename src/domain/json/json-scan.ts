@@ -1,7 +1,4 @@
-/**
- * Finds syntax errors in JSON text, and unsafe content that `JSON.parse` would accept. The scanner does not build the
- * value.
- */
+/** Finds syntax errors and unsafe content in JSON text, without building the value. */
 
 export const MAX_JSON_DEPTH = 64
 
@@ -19,10 +16,7 @@ class Fault extends Error {
   }
 }
 
-/**
- * Returns the first reason to refuse a JSON text. Takes linear time. `maxValues` is the limit for values and
- * property names together.
- */
+/** Takes linear time. `maxValues` limits values and property names together. */
 export function findFault(text: string, maxValues = Number.POSITIVE_INFINITY): Fault | undefined {
   if (text.charCodeAt(0) === 0xfeff) return new Fault(0, 'it starts with a byte order mark; send plain UTF-8')
   if (!text.isWellFormed()) return new Fault(text.search(/\p{Cs}/u), 'half of a surrogate pair stands alone')
@@ -53,8 +47,8 @@ class JsonScanner {
   }
 
   /**
-   * `isConstructor`: the value belongs to a property `constructor`. A property `prototype` in this value
-   * could change the prototype of a class.
+   * `isConstructor`: the value belongs to a property `constructor`. A property `prototype` in the value could change
+   * the prototype of a class.
    */
   #value(depth: number, isConstructor: boolean): void {
     const code = this.#skipSpace()
@@ -110,8 +104,7 @@ class JsonScanner {
     const from = this.#at++
     let isEscaped = false
     for (;;) {
-      // The pattern always matches, possibly with an empty text. The code calls `test` and not `exec`,
-      // because `test` allocates no array.
+      // This pattern always matches, possibly an empty text.
       this.#match(PLAIN)
       if (this.#text.charCodeAt(this.#at) === QUOTE) break
       if (!this.#match(ESCAPE))
@@ -161,15 +154,11 @@ class JsonScanner {
 }
 
 const NUMBER_TEXT = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
-/**
- * A double has at most 767 significant digits. A number with more characters than this limit is refused without being
- * parsed.
- */
+/** Longer numbers are refused without parsing. A double has at most 767 significant digits. */
 const MAX_NUMBER_LENGTH = 1100
 
 /**
- * Parses a decimal, also with leading zeros. Returns undefined for a decimal that a double cannot hold exactly.
- * Examples are 2^53 + 1 and 1e400.
+ * Accepts leading zeros. Returns undefined for a decimal that a double cannot hold exactly, such as 2^53 + 1 or 1e400.
  */
 export function exactNumber(text: string): number | undefined {
   if (text.length > MAX_NUMBER_LENGTH || !NUMBER_TEXT.test(text)) return undefined
@@ -178,10 +167,7 @@ export function exactNumber(text: string): number | undefined {
   return Number.isFinite(value) && significant(text) === significant(String(value)) ? value : undefined
 }
 
-/**
- * Returns the digits without zeros at both ends, and the power of ten of the last digit. Equal numbers give
- * equal texts.
- */
+/** Returns the same text for all spellings of a number. Ignores the sign. */
 function significant(text: string): string {
   const [mantissa = '', power = '0'] = text.replace(/^-/, '').toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')

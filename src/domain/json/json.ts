@@ -3,19 +3,14 @@ import { findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
 export { exactNumber, findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
-/**
- * The limit for values and property names in one body or token. A larger number would delay other requests,
- * even if each value is short.
- */
+/** Counts the values and property names of one body or token. A larger number would delay other requests. */
 export const MAX_JSON_VALUES = 50_000
 
 /**
- * Parses one JSON value (RFC 8259). Stricter than `JSON.parse`: refuses repeated names, names that reach prototypes,
- * nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and a byte order mark.
- * Takes time and memory linear in the text. `maxValues` is the limit for values and property names together.
- * `firstLine` is the number of the text's first line, for messages.
- * @throws CofferError `code`. In the message, the text is called `source`. The message has the line, the column (from
- * 1, in UTF-16 units) and what was expected. The message never contains the parsed text.
+ * Stricter than `JSON.parse`: refuses repeated names, names that reach prototypes, nesting beyond `MAX_JSON_DEPTH`,
+ * numbers that a double cannot hold exactly, lone surrogates and a byte order mark. `maxValues` limits values and
+ * property names together. `firstLine`: the number of the first line in messages.
+ * @throws CofferError `code`. The message never contains the parsed text.
  */
 export function parseJson(
   text: string,
@@ -51,10 +46,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/**
- * Keeps a byte order mark, which {@link parseJson} refuses.
- * @throws CofferError `validation` if the bytes are not UTF-8
- */
+/** Keeps a byte order mark, which {@link parseJson} refuses. */
 export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
   try {
     return STRICT_UTF8.decode(bytes)
@@ -63,14 +55,11 @@ export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
   }
 }
 
-/**
- * Returns JSON without white space and with names in the order of their code units, so that equal values give
- * equal texts.
- */
+/** Equal values give equal texts: without white space, and with names in the order of their code units. */
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null'
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  // The members are concatenated, because `join` would copy a long text again at each level of nesting.
+  // `join` would copy a long text again at each level of nesting.
   let members = ''
   for (const name of Object.keys(value).sort()) {
     const member = (value as Record<string, unknown>)[name]
@@ -88,10 +77,7 @@ export function countValues(value: unknown): number {
   return count
 }
 
-/**
- * Applies a JSON Merge Patch (RFC 7396). Does not change its arguments. The result may share objects with the
- * arguments.
- */
+/** Applies a JSON Merge Patch (RFC 7396). The result may share objects with the arguments. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch
   const merged = new Map(isObject(target) ? Object.entries(target) : [])
@@ -102,10 +88,7 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged)
 }
 
-/**
- * Whether the value nests deeper than `MAX_JSON_DEPTH`. A recursion over a deeper value could overflow the
- * stack.
- */
+/** A recursion over a deeper value could overflow the stack. */
 export function isDeep(value: unknown, depth = MAX_JSON_DEPTH): boolean {
   if (typeof value !== 'object' || value === null) return false
   return depth === 0 || Object.values(value).some((inner) => isDeep(inner, depth - 1))

@@ -1,11 +1,10 @@
 /**
- * Derives what a network gives out for a card. The digests are made with a key of the tenant. Without this key,
- * nobody can compute the number of the card from a digest. In another tenant, the same card gives other values.
+ * Derives the values that a network gives out for a card. Each digest is made with a secret key of the tenant, so that
+ * a digest does not reveal the card number.
  */
 import { BASE58 } from '../text/base58.js'
 import { isLuhnValid } from '../token/luhn.js'
 
-/** The first digits decide the brand, so the network token begins with the first digits of the card. */
 const BRAND_DIGITS = 4
 const PAR_CHARACTERS = 29
 const DIGITS_AND_LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ'
@@ -14,8 +13,8 @@ const YEARS = 3
 const LAST_YEAR = 9999
 
 /**
- * Returns a number with a valid checksum and with the brand and length of the card. The returned number differs from
- * the number of the card. `digest`: 32 bytes in base58.
+ * Keeps the brand and length of the card. The result has a valid checksum and differs from `card`. `digest`: 32 bytes
+ * in base58.
  */
 export function deriveNumber(card: string, digest: string): string {
   const count = card.length - BRAND_DIGITS - 1
@@ -26,7 +25,7 @@ export function deriveNumber(card: string, digest: string): string {
   }
 }
 
-/** Returns the account behind the card: 29 digits and letters. `digest`: 32 bytes in base58. */
+/** Returns the payment account reference (PAR) of the card. `digest`: 32 bytes in base58. */
 export function derivePar(digest: string): string {
   const base = BigInt(DIGITS_AND_LETTERS.length)
   let value = readBase58(digest)
@@ -35,12 +34,11 @@ export function derivePar(digest: string): string {
   return par
 }
 
-/** Returns the expiration date of the network token: December, 3 years after the card. */
 export function deriveExpiry({ expiration_year }: { expiration_year: number }) {
   return { expiration_month: LAST_MONTH, expiration_year: Math.min(LAST_YEAR, expiration_year + YEARS) }
 }
 
-/** Returns for example `XXXXXXXXXXXX1111`, with 16 characters for a number of any length. */
+/** Returns 16 characters for a number of any length, such as `XXXXXXXXXXXX1111`. */
 export function maskNumber(number: string): string {
   return `XXXXXXXXXXXX${number.slice(-4)}`
 }

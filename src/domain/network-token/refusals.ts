@@ -1,6 +1,4 @@
-/** Why a network refuses to give out a network token for a card. */
-
-/** `again`: whether the same request can succeed later, as the service documents it. */
+/** `again`: the advice of the service about a retry. */
 interface Refusal {
   reason: string
   again: 'no' | 'once' | 'with new data'
@@ -33,7 +31,6 @@ const ADVICE: Readonly<Record<Refusal['again'], string>> = {
   'with new data': 'Send the request again with other data of the card.',
 }
 
-/** Returns a sentence with the reason for the refusal, and a sentence that says whether to send the request again. */
 export function explainRefusal(code: RefusalCode): string {
   const { reason, again }: Refusal = REFUSALS[code]
   return `${reason} ${ADVICE[again]}`

@@ -1,35 +1,22 @@
-/**
- * HTTP messages of proxies and of code: the headers that are passed on, the answers that code may give, and
- * the values of bodies.
- */
 import { validationError } from '../../errors.js'
 import { decodeUtf8, isObject, tryJson } from '../json/json.js'
 
-/** Maps the names of headers, in lower case, to the values of the headers. */
+/** The keys are header names in lower case. */
 export type HeaderMap = Readonly<Record<string, string>>
 
-/**
- * If `body` is absent, the answer has no body. A `body` that is text is sent unchanged. Any other `body` is
- * sent as JSON.
- */
+/** A `body` that is text is sent unchanged. Any other `body` is sent as JSON. */
 export interface CodeAnswer {
   statusCode: number
   headers: HeaderMap
   body?: unknown
 }
 
-/**
- * Headers that apply to one connection only (RFC 9110, 7.6.1), and the header with the length of the body,
- * which the sender sets itself.
- */
+/** Headers of one connection (RFC 9110, 7.6.1), and the length of the body, which the sender sets itself. */
 const OF_CONNECTION: ReadonlySet<string> = new Set(
   `connection content-length keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
   transfer-encoding upgrade`.split(/\s+/),
 )
-/**
- * Headers that would change how a browser handles other pages of this server, or where the browser sends reports
- * about other pages of this server.
- */
+/** Headers that would change how a browser handles other pages of this server. */
 const OF_SERVER =
   /^(?:access-control-.*|alt-svc|clear-site-data|nel|report-to|service-worker-allowed|set-cookie|strict-transport-security)$/
 
@@ -39,10 +26,6 @@ const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const MAX_HEADER_CHARACTERS = 8192
 
-/**
- * Returns the headers to pass on. Removes the headers of the connection, our own headers (they begin with `prefix`),
- * the length, and each header that `isDropped` accepts.
- */
 export function passHeaders(
   headers: HeaderMap,
   prefix: string,
@@ -61,10 +44,6 @@ export function passRequestHeaders(headers: HeaderMap, prefix: string): Record<s
   return passHeaders(headers, prefix, (name) => NOT_PASSED.includes(name))
 }
 
-/**
- * Returns the headers to pass on, like {@link passHeaders}, for an answer of code or of another server. This function
- * also removes headers that would affect this server.
- */
 export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
   return passHeaders(headers, prefix, (name) => OF_SERVER.test(name))
 }
@@ -74,10 +53,6 @@ export function maySet(name: string, direction: 'request' | 'response', prefix =
   return NAME.test(name) && Object.keys(pass({ [name.toLowerCase()]: '' }, prefix)).length > 0
 }
 
-/**
- * Validates `{ statusCode, headers, body }` that code returned.
- * @throws CofferError `validation` that says what is wrong
- */
 export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
   if (!isObject(given)) throw validationError('res must be an object')
   const { statusCode, headers, body } = given
@@ -123,8 +98,8 @@ export function isJsonType(type: string | undefined): boolean {
 }
 
 /**
- * The value of a JSON body. A body is JSON if it has the content type of JSON. A body without a content type
- * is JSON if it begins like an object or array. Returns undefined for any other body.
+ * A body without a content type is JSON if the body begins like an object or array. Returns undefined if the body is
+ * not JSON.
  */
 export function readJsonBody(headers: HeaderMap, text: string): unknown {
   const type = mediaTypeOf(headers)
@@ -132,10 +107,6 @@ export function readJsonBody(headers: HeaderMap, text: string): unknown {
   return isJson ? tryJson(text) : undefined
 }
 
-/**
- * Returns the body as code receives it: the parsed value if the body is JSON, null if the body is empty, and
- * otherwise the text of the body.
- */
 export function readBodyValue(headers: HeaderMap, text: string): unknown {
   return text === '' ? null : (readJsonBody(headers, text) ?? text)
 }

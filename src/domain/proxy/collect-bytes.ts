@@ -1,7 +1,4 @@
-/**
- * When a body has arrived in this many parts, the collector joins the parts, because even a part of one byte takes
- * 400 bytes of memory.
- */
+/** After this number of parts, the parts are joined, because even a part of one byte takes 400 bytes of memory. */
 const MAX_PARTS = 1000
 
 export class ByteCollector {

@@ -1,4 +1,4 @@
-/** Locations in JSON, as `append_json` writes them: a JSONPath that has only names and indexes. */
+/** Locations of `append_json`: JSONPaths that have only names and indexes. */
 import { isObject } from '../json/json.js'
 
 const MAX_CHARACTERS = 400
@@ -20,8 +20,8 @@ export function readLocation(text: string): Step[] | undefined {
 }
 
 /**
- * Copies `root`, sets `value` at the location in the copy, and creates missing objects. Returns undefined if
- * the location cannot be reached.
+ * Returns a copy of `root` with `value` at the location. Creates missing objects. Returns undefined if the location
+ * cannot be reached.
  */
 export function putAt(root: unknown, [step, ...rest]: readonly Step[], value: unknown): unknown {
   if (step === undefined) return value
@@ -30,8 +30,7 @@ export function putAt(root: unknown, [step, ...rest]: readonly Step[], value: un
   const members = Object.entries(root ?? {})
   const inner = putAt(members.find(([name]) => name === String(step))?.[1], rest, value)
   if (inner === undefined) return undefined
-  // `Object.fromEntries` is safe for the name `__proto__`. An assignment to this name would set the
-  // prototype.
+  // Unlike an assignment, `Object.fromEntries` does not set the prototype for the name `__proto__`.
   if (typeof step === 'string') return Object.fromEntries([...members, [step, inner]])
   return [...(root as unknown[]).slice(0, step), inner, ...(root as unknown[]).slice(step + 1)]
 }

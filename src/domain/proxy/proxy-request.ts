@@ -6,10 +6,7 @@ import { findTexts } from '../json/find-texts.js'
 import { isDeep, MAX_JSON_DEPTH } from '../json/json.js'
 import { type HeaderMap, isJsonType, mediaTypeOf, readJsonBody, textOfBody } from './code-answer.js'
 
-/**
- * `path`: the part after the path of the call. `query`: the query as the caller sent it, without the question mark.
- * `headers`: names in lower case.
- */
+/** `path`: the part below the path of the operation. `query`: without the question mark. */
 export interface ProxyRequest {
   method: string
   path: string
@@ -18,10 +15,7 @@ export interface ProxyRequest {
   body: Uint8Array
 }
 
-/**
- * The texts with expressions, by their place in the request. `T` is `string` for the texts, and `unknown` for the
- * values that replace the texts.
- */
+/** The texts with expressions, or the values that replace these texts, by their place in the request. */
 export interface ProxyDocument<T = string> {
   path: readonly T[]
   query: readonly T[]
@@ -31,14 +25,11 @@ export interface ProxyDocument<T = string> {
 
 type Piece = string | { expression: string; at: string }
 type Write = (value: unknown) => string
-/**
- * Finds an expression in a URL or form. If the end of an expression is missing, the match is the rest of the
- * text, which is then an invalid expression.
- */
+/** If the end of an expression is missing, matches the rest of the text, which is then an invalid expression. */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
 /**
- * The maximum number of characters that are inserted into the URL and the form together. Encoding more characters
- * would delay other requests.
+ * The limit for the characters that are inserted into the URL and the form together. Encoding more characters would
+ * delay other requests.
  */
 const MAX_ENCODED = 2 * 1024 * 1024
 const BRACES = /(?:\{|\\u007b){2}/i
@@ -46,9 +37,8 @@ const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 
 /**
- * Finds the expressions of a request. `document` is undefined if the request contains no expressions. `places`: the
- * path of each text, such as `body.card.number` or `query.q`. `fill` throws if a value cannot be inserted at the
- * place of its expression.
+ * `document` is undefined if the request contains no expressions. `places`: maps each text to its path, such as
+ * `body.card.number` or `query.q`. `fill` throws if a value cannot be inserted.
  * @throws CofferError `validation` for an invalid expression, or `too_much_work`
  */
 export function findTemplate(request: ProxyRequest) {
@@ -78,10 +68,7 @@ export function findTemplate(request: ProxyRequest) {
   return { document: { path: inPath!, query: inQuery!, headers, body: inBody! }, places, fill }
 }
 
-/**
- * Whether the path has a segment such as `..`. A server may then resolve the path to a place outside of the
- * path of the destination.
- */
+/** A segment such as `..` could lead to a place outside the path of the destination. */
 export function leadsElsewhere(path: string): boolean {
   return path.split(/[/\\]|%2f|%5c/i).some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment))
 }
@@ -109,7 +96,7 @@ function splitBody(
 /** Searches the bytes, so that a body without an expression is not decoded. */
 function mayHaveExpression(body: Uint8Array, isForm: boolean): boolean {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  // In JSON, a brace can also be written as \\u007b.
+  // In JSON, a brace can also be written as \u007b.
   if (bytes.includes('{{') || bytes.includes('\\u007')) return true
   return isForm && /(?:\{|%7b){2}/i.test(bytes.toString('latin1'))
 }
@@ -138,8 +125,7 @@ function splitEncoded(text: string, place: string, decode: (text: string) => str
   for (const { 0: found, index } of text.matchAll(ENCODED)) {
     const before = text.slice(from, index)
     const pair = before.lastIndexOf('&') + 1
-    // A value can contain several expressions. Errors in all these expressions are reported under the name of the
-    // parameter.
+    // Errors in all expressions of a value are reported under the name of the parameter.
     if (decode === decodeForm && (pair > 0 || from === 0))
       at = [place, ...before.slice(pair).split('=').slice(0, -1)].join('.')
     try {
@@ -193,7 +179,7 @@ export function toHeaders(values: Readonly<Record<string, unknown>>): Record<str
   return Object.fromEntries(entries)
 }
 
-/** If `texts` spell the name of a header differently, such as `X-Date`, adds the header under this spelling too. */
+/** Adds each header also under its spellings in `texts`, such as `X-Date`. */
 export function withSpellings(headers: HeaderMap, texts: readonly string[]): HeaderMap {
   const words = texts.flatMap((text) => text.match(/[\w-]+/g) ?? [])
   const known = [...Object.keys(headers), ...words].filter((word) =>

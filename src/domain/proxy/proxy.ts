@@ -8,7 +8,7 @@ const MAX_URL_CHARACTERS = 2000
 type Given = Readonly<Record<string, unknown>>
 
 /**
- * Checks what the schema cannot express. Requires: values may have the wrong type.
+ * Checks what the schema cannot express. Values may have any type.
  * @throws CofferError `validation`
  */
 export function checkProxy(given: Given): void {

@@ -8,10 +8,7 @@ import { type RuntimeOptions, readRuntime } from '../reactor/runtime.js'
 import { maySet } from './code-answer.js'
 import { readLocation } from './location.js'
 
-/**
- * Each type of transform has its own members. `type` and `matcher` are stored in the upper and lower case that the
- * caller wrote.
- */
+/** `type` and `matcher` keep the upper and lower case that the caller wrote. */
 export type ProxyTransform =
   | { type: string; code: string; options?: { runtime: RuntimeOptions } }
   | { type: string; matcher: string; expression?: string; replacement: string }
@@ -21,7 +18,7 @@ export type ProxyTransform =
 const MAX_TRANSFORMS = 10
 const MAX_EXPRESSION_CHARACTERS = 1000
 const MAX_IDENTIFIER_CHARACTERS = 100
-/** This matcher hides the card numbers in answers that have records of fixed width. */
+/** Matches card numbers in records of fixed width. */
 const CHASE_MATCHER = 'chase_stratus_pan'
 const HEADER_RULE = 'must be the name of a header that is passed on'
 export const DIRECTIONS = ['request', 'response'] as const
@@ -32,9 +29,9 @@ type Given = Readonly<Record<string, unknown>>
 const isJsonLocation = (text: string) => readLocation(text) !== undefined
 
 /**
- * Parses the transforms of requests, or the transforms of answers. A caller gives the plural property
- * (`request_transforms`), or the singular property (`request_transform`) with an object or an array of one object.
- * Both properties are accepted if they are equal, because an answer about a proxy with one transform contains both.
+ * Accepts the plural property (`request_transforms`), or the singular property (`request_transform`) with an object or
+ * an array of one object. Both properties are accepted if they are equal, because an answer about a proxy with one
+ * transform contains both.
  */
 export function readTransforms(given: Given, direction: Direction, errors: PropertyErrors = {}) {
   const one = `${direction}_transform`
@@ -176,24 +173,20 @@ function omitNulls(given: Given): Given {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
 }
 
-/** Removes empty members, which clients send instead of absent values. */
+/** Clients send empty members instead of absent values. */
 function withoutEmpty(given: Given): Record<string, unknown> {
   const isEmpty = (value: unknown): boolean =>
     (value ?? '') === '' || (isObject(value) && Object.keys(value).length === 0)
   return Object.fromEntries(Object.entries(given).filter(([, value]) => !isEmpty(value)))
 }
 
-/**
- * Whether the text is a regular expression with a group. This process compiles the expression, but never applies the
- * expression to text.
- */
+/** Only compiles the expression, because applying the expression could take unlimited time. */
 function isExpression(text: unknown): boolean {
   if (typeof text !== 'string' || text.length > MAX_EXPRESSION_CHARACTERS) return false
   try {
-    // The text is first compiled alone, so that an error shows unbalanced parentheses.
+    // Throws if the text is not a regular expression.
     new RegExp(text)
-    // The empty alternative before `|` matches first. Therefore the expression itself is never applied, but
-    // its groups are counted.
+    // The empty alternative before `|` matches first, so the expression is not applied, but its groups are counted.
     return new RegExp(`|${text}`).exec('')!.length > 1
   } catch {
     return false

@@ -1,10 +1,8 @@
-/** The `callback_url` of a run, to which the answer of the run is sent. */
 import { validationError } from '../../errors.js'
 import { readDestination } from '../proxy/proxy.js'
 
-/** @throws CofferError `validation` */
 export function readCallbackUrl(given: unknown): URL {
-  // Braces are refused, because a brace could begin an expression, and expressions are not supported in this address.
+  // Braces are refused, because they could begin an expression, which this address does not support.
   const url = typeof given === 'string' ? readDestination(given, /[#\\{}]/) : undefined
   if (url !== undefined) return url
   throw validationError(
@@ -12,10 +10,7 @@ export function readCallbackUrl(given: unknown): URL {
   )
 }
 
-/**
- * Callbacks to one origin are sent one after another. Callbacks to different origins do not wait for each
- * other.
- */
+/** Callbacks to one origin are sent one after another. */
 export function laneOfCallback(url: string): string {
   return new URL(url).origin
 }

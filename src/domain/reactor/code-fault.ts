@@ -1,7 +1,6 @@
-/** Errors in the text of code. */
 import { CofferError } from '../../errors.js'
 
-/** Why code does not compile. Line and column are positions in the code as the user wrote it, and start at 1. */
+/** Line and column start at 1, and are positions in the code as the user wrote it. */
 export interface CodeFault {
   line: number
   column: number
@@ -12,10 +11,7 @@ export function describeFault({ line, column, message }: CodeFault): string {
   return `line ${line}, column ${column}: ${message}`
 }
 
-/**
- * Returns the error for code that does not compile. Requires: there is at least one fault. `path`: the path
- * of the property with the code.
- */
+/** Requires: `faults` is not empty. `path`: the property with the code. */
 export function invalidCode(faults: readonly CodeFault[], path = 'code'): CofferError {
   const texts = faults.map(describeFault)
   return new CofferError('formula_invalid', `The code is not valid at ${texts[0]!.replace(/\.$/, '')}.`, {

@@ -1,22 +1,14 @@
-/**
- * The npm packages that code declares: their names, the reasons why a package cannot be used, and the packages that
- * all code with the image `node-bt` has.
- */
 import { omitUndefined } from '../omit-undefined.js'
 
-/**
- * The name of the file in the directory of linked packages that lists their versions. The file is a JSON
- * object: version by package name.
- */
+/** A JSON object in the directory of linked packages. Maps the name of each package to its version. */
 export const VERSIONS_FILE = 'coffer-dependencies.json'
 
-/** The maximum total size of the linked packages of one reactor. */
+/** The limit for all linked packages of one reactor. */
 export const MAX_LINKED_BYTES = 8 * 1024 * 1024
 
 const MAX_NAME_CHARACTERS = 214
 /**
- * The form of names that npm allows. Capital letters are also allowed, because the names of old packages contain them.
- * No part begins with a dot, so a name is never a path.
+ * Names that npm allows, and capital letters for old packages. No part begins with a dot, so a name is never a path.
  */
 const NAME = /^(?:@[a-z0-9~-][\w.~-]*\/)?[a-z0-9~-][\w.~-]*$/i
 
@@ -28,9 +20,8 @@ export function isPackageName(name: string): boolean {
 const SUBPATH = /^(?:\/[\w@~+-][\w.@~+-]*)+$/
 
 /**
- * Divides what code requires: `lodash/merge` is the subpath `/merge` of `lodash`. Returns undefined if the
- * text is neither a package nor a path below a package. A path into the `node_modules` of a package is
- * refused, because the packages there are not declared by the project.
+ * Divides `lodash/merge` into `lodash` and `/merge`. Returns undefined if the text is neither a package nor a path
+ * below a package. Refuses paths into `node_modules`, because the project does not declare the packages there.
  */
 export function splitRequest(request: string): { name: string; subpath: string } | undefined {
   const [name = ''] = /^(?:@[^/]*\/)?[^/]*/.exec(request) ?? []
@@ -43,7 +34,10 @@ export function splitRequest(request: string): { name: string; subpath: string }
 const MAX_SUBPATHS = 100
 const REQUIRED = /\brequire\s*\(\s*(['"`])([^'"`\s]+)\1\s*\)/g
 
-/** Adds the subpaths of these packages that the code requires by a literal name, at most {@link MAX_SUBPATHS}. */
+/**
+ * If the code requires a subpath of these packages by a literal name, adds the subpath. Adds at most {@link
+ * MAX_SUBPATHS}.
+ */
 export function withSubpaths(packages: Versions, code: string): Versions {
   const found: Record<string, string> = {}
   for (const [, , request = ''] of code.matchAll(REQUIRED)) {
@@ -55,10 +49,6 @@ export function withSubpaths(packages: Versions, code: string): Versions {
   return { ...packages, ...found }
 }
 
-/**
- * Maps the name of a package, or a subpath of a package, to a version. {@link ANY_VERSION} accepts every
- * installed version.
- */
 export type Versions = Readonly<Record<string, string>>
 
 export const ANY_VERSION = '*'
@@ -78,14 +68,13 @@ export interface DependencyFinding {
   reason: string
 }
 
-/** Why code was not built. The API shows these members under the same names, with the prefix `error_`. */
+/** Why code was not built. In the API, these names have the prefix `error_`. */
 export interface BuildError {
   code: string
   message: string
   details?: Readonly<Record<string, unknown>>
 }
 
-/** Returns undefined if there are no findings. The first finding gives the code of the error. */
 export function describeFindings(findings: readonly DependencyFinding[]): BuildError | undefined {
   const [first, ...others] = findings
   if (first === undefined) return undefined
@@ -110,8 +99,8 @@ export function majorOf(version: string): string {
 }
 
 /**
- * Maps a name that code requires to the name of the package in the project, if the two names differ. The
- * image `node-bt` has an old version of the client under the name that code requires.
+ * Maps a name that code requires to the name that the project installs. The image `node-bt` has an old version of the
+ * client under the first name.
  */
 export const ALIASES: Readonly<Record<string, string>> = {
   '@basis-theory/node-sdk-2': '@basis-theory/node-sdk',
@@ -126,8 +115,8 @@ const LISTED: readonly string[] =
   twilio uuid xmlbuilder2 yup`.split(/\s+/)
 
 /**
- * Finds the listed packages whose names follow a quote in the code. Only the packages that are found are
- * linked, because linking takes time.
+ * Finds listed packages whose names follow a quote in the code. Only these packages are linked, because linking takes
+ * time.
  */
 export function findListed(code: string): Versions {
   const named = LISTED.filter((name) =>

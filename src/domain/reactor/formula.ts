@@ -1,7 +1,3 @@
-/**
- * Formulas: their limits, the configuration and arguments that their code declares, and the casts of values to the
- * declared types.
- */
 import type { PropertyErrors } from '../../errors.js'
 import { isObject } from '../json/json.js'
 import type { Lenient } from '../omit-undefined.js'
@@ -24,10 +20,7 @@ export interface FormulaBody {
 }
 
 const ICON = /^data:image\/(png|jpe?g);\s*base64\s*,\s*([A-Za-z0-9+/]+={0,2})$/
-/**
- * The first bytes of images. If an icon begins with none of these signatures, the declared type of the icon
- * is used.
- */
+/** The first bytes of image types. If no signature matches, the declared type is accepted. */
 const SIGNATURES: Readonly<Record<string, string>> = {
   png: '\x89PNG\r\n\x1a\n',
   jpeg: '\xff\xd8\xff',
@@ -49,7 +42,7 @@ export function checkFormula(given: Lenient<FormulaBody>): void {
 function isIcon(text: string): boolean {
   const [, type, base64 = ''] = ICON.exec(text) ?? []
   if (type === undefined || base64.length % 4 !== 0) return false
-  // 24 characters of base64 encode 18 bytes.
+  // 24 characters encode 18 bytes, which is enough for every signature.
   const begins = (name: string) => atob(base64.slice(0, 24)).startsWith(SIGNATURES[name]!)
   const found = Object.keys(SIGNATURES).find(begins)
   return found === undefined || found === type.replace('jpg', 'jpeg')
@@ -112,8 +105,8 @@ function checkNames(
 }
 
 /**
- * Casts text to a JSON number, or to a boolean (in upper or lower case), and a number or boolean to text. Returns
- * undefined if the value cannot be cast.
+ * Text must be a JSON number, or `true` or `false` in upper or lower case. Returns undefined if the value cannot be
+ * cast.
  */
 export function castValue(value: unknown, type: ValueType): Value | undefined {
   if (typeof value === type) return value as Value

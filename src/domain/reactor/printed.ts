@@ -2,10 +2,7 @@
 import { sizeOf } from '../expression/budget.js'
 import { Secrets, WITHHELD } from '../text/secrets.js'
 
-/**
- * Limits, in characters, for the data of a run and for the output of a run. If the data or the output exceeds its
- * limit, the output is not searched for the data, and the whole output is withheld.
- */
+/** Limits in characters. If the data or the output of a run exceeds its limit, the whole output is withheld. */
 const MAX_GIVEN = 16 * 1024
 const MAX_PRINTED = 8 * 1024
 
@@ -18,10 +15,7 @@ export interface Printed {
 
 export const ALL_WITHHELD: Printed = { console: [{ level: 'warn', text: WITHHELD }] }
 
-/**
- * The data of a run: its arguments, its configuration, and everything that its calls to the vault read or
- * wrote.
- */
+/** The data of a run: arguments, configuration, and everything that the run read from or wrote to the vault. */
 export class GivenData {
   readonly #data: unknown[] = []
   #size = 0
@@ -50,10 +44,7 @@ export class GivenData {
   }
 }
 
-/**
- * Copies the output and applies `change` to each text, always in the same order. The levels of console lines
- * and the property names of this type are not changed.
- */
+/** Applies `change` to each text, always in the same order. */
 function mapTexts(printed: Printed, change: (text: string) => string): Printed {
   const { console: lines, detail, errors, stack } = printed
   const changeError = ([name, messages]: [string, string[]]) => [change(name), messages.map(change)] as const

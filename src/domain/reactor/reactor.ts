@@ -4,10 +4,7 @@ import { addError, refuseErrors } from '../property-errors.js'
 import { isConfigurationName, MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
 import { checkReactorRuntime } from './runtime.js'
 
-/**
- * Options that are valid only inside `runtime`. These options are refused outside of `runtime`. The APIs of other
- * services had these options outside of `runtime`, and ignoring an option would hide a mistake.
- */
+/** Options that are valid only inside `runtime`. Ignoring a misplaced option would hide a mistake. */
 const MISPLACED = 'image dependencies resolutions permissions resources timeout async warm_concurrency'.split(
   ' ',
 )
@@ -15,18 +12,13 @@ const MISPLACED = 'image dependencies resolutions permissions resources timeout 
 type Given = { readonly [name: string]: unknown }
 
 /**
- * Checks the rules that the schema cannot express. Values may have the wrong type.
+ * Checks what the schema cannot express. Values may have any type.
  * @throws CofferError `validation`
  */
 export function checkReactor(given: Given): void {
   check(given, false)
 }
 
-/**
- * Checks a patch of a reactor, like {@link checkReactor}. In a patch, null removes an attribute, and an absent
- * attribute does not change.
- * @throws CofferError `validation`
- */
 export function checkReactorPatch(given: Given): void {
   check(given, true)
 }
@@ -53,10 +45,7 @@ export function checkConfiguration(configuration: unknown, errors: PropertyError
   }
 }
 
-/**
- * Parses the configuration of a reactor without a formula. Each value becomes text. A null counts as missing.
- * @throws CofferError `validation`
- */
+/** For a reactor without a formula. Each value becomes text, and null counts as missing. */
 export function readConfiguration(given: Readonly<Record<string, unknown>>): Record<string, string> {
   const errors: PropertyErrors = {}
   const entries = Object.entries(given).filter(([, value]) => value !== null && value !== undefined)

@@ -1,4 +1,3 @@
-/** How code runs: the images, and the further options that a reactor or a transform chooses. */
 import type { FailureStatus, PropertyErrors } from '../../errors.js'
 import { type Permission, permissionsOf } from '../access/permissions.js'
 import { isObject } from '../json/json.js'
@@ -12,8 +11,8 @@ export const IMAGES = [DEFAULT_IMAGE, 'node22', 'node24'] as const
 export type Image = (typeof IMAGES)[number]
 
 /**
- * Whether the image is configurable. The code of a configurable image has exactly the `permissions` of its runtime,
- * even if the reactor or proxy has an application.
+ * Code with a configurable image has exactly the `permissions` of its runtime, even if the reactor or proxy has an
+ * application.
  */
 export function isConfigurable(image: Image | undefined): boolean {
   return image !== undefined && image !== DEFAULT_IMAGE
@@ -22,17 +21,13 @@ export function isConfigurable(image: Image | undefined): boolean {
 export const RESOURCES = ['standard', 'large', 'xlarge'] as const
 const MEMORY_FACTORS = { standard: 1, large: 2, xlarge: 4 } as const
 
-/** Returns the factor by which the memory limit of the vault is multiplied for this code. */
 export function memoryFactorOf(runtime: RuntimeOptions | undefined): number {
   if (!isConfigurable(runtime?.image)) return 1
-  // A record that an earlier version of Coffer has stored may have any text in `resources`.
+  // Records of earlier versions may have any text in `resources`.
   return MEMORY_FACTORS[runtime?.resources ?? 'standard'] ?? 1
 }
 
-/**
- * The time limit of a run, in seconds. With a configurable image, the timeout in the runtime can raise or lower the
- * default limit. With node-bt, the timeout can only lower the limit.
- */
+/** Returns seconds. With node-bt, `timeout` can only lower the default. */
 export function timeLimitOf(runtime: RuntimeOptions | undefined, isAsync: boolean): number {
   const { image, timeout } = runtime ?? {}
   if (isConfigurable(image)) return timeout ?? DEFAULT_TIMEOUT
@@ -40,16 +35,16 @@ export function timeLimitOf(runtime: RuntimeOptions | undefined, isAsync: boolea
   return Math.min(timeout ?? most, most)
 }
 
-/** The status of the answer if the code fails and chooses no status. */
+/** The HTTP status if the code fails without choosing a status. */
 export function failureStatusOf(image: Image | undefined): FailureStatus {
   return isConfigurable(image) ? 502 : 500
 }
 
-/** The maximum timeout of a run, in seconds. */
+/** Timeouts are in seconds. */
 export const MAX_TIMEOUT = 30
 export const MAX_ASYNC_TIMEOUT = 900
 const DEFAULT_TIMEOUT = 10
-/** The time limit of node-bt, in seconds. */
+/** The limits of node-bt. */
 const LEGACY_TIMEOUT = 30
 const LEGACY_ASYNC_TIMEOUT = 300
 
@@ -57,23 +52,20 @@ export const MAX_WARM_CONCURRENCY = 100
 export const MAX_RUNTIME_PERMISSIONS = 100
 export const MAX_VERSION_CHARACTERS = 200
 
-/** The options of code. Options that have no effect with the image are stored too. */
+/** Options that have no effect with the image are stored too. */
 export interface RuntimeOptions {
   image: Image
-  /** The time limit of a run, in seconds; see {@link timeLimitOf}. */
+  /** In seconds. See {@link timeLimitOf}. */
   timeout?: number
   resources?: (typeof RESOURCES)[number]
-  /**
-   * If true, a call of the reactor starts a run and does not wait for its result. Only configurable images support
-   * asynchronous runs.
-   */
+  /** If true, a call starts a run and does not wait for the result. Only for configurable images. */
   async?: boolean
-  /** Versions by package name. With an image that is not configurable, dependencies have no effect. */
+  /** Maps package names to versions. Only configurable images use dependencies. */
   dependencies?: Record<string, string>
   permissions?: Permission[]
 }
 
-/** Exactly one version, such as 1.2.3 or 1.2.3-beta.1. A range, a tag or an address does not match. */
+/** Matches one version, such as 1.2.3 or 1.2.3-beta.1, but no range, tag or address. */
 const PINNED_VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/
 const PINNED_EXPECTED = 'must name one version of each package, such as 1.2.3, and no range'
 
@@ -81,7 +73,7 @@ const NAMES_EXPECTED = 'must have the names of npm packages, such as axios or @s
 
 const isPinned = (version: unknown) => typeof version === 'string' && PINNED_VERSION.test(version)
 
-/** Removes zeros, which clients send for absent values. */
+/** Removes zeros and empty texts, which clients send for absent values. */
 export function completeRuntime(
   runtime: Omit<Lenient<RuntimeOptions>, 'resources'> & { resources?: string | undefined },
 ): RuntimeOptions {
@@ -91,9 +83,8 @@ export function completeRuntime(
 }
 
 /**
- * Checks the rules for `runtime` of a reactor that its schema cannot express. Values may have the wrong type.
- * The limit of `timeout` depends on `async`, which a patch can lack. Therefore this limit is not checked in
- * the patch, but in the result of the patch.
+ * Checks what the schema cannot express. Values may have any type. The limit of `timeout` depends on `async`, which a
+ * patch can lack. Therefore this limit is checked in the result of the patch.
  */
 export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, isPatch: boolean): void {
   if (!isObject(runtime)) return
@@ -109,7 +100,7 @@ export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, is
     if (!texts.every(isPinned)) addError(errors, `runtime.${attribute}`, PINNED_EXPECTED)
   }
   const { timeout, async: isAsync } = runtime
-  // Only the smaller limit is checked here. The schema already refuses a timeout above the larger limit.
+  // The schema checks the larger limit.
   const isLong = typeof timeout === 'number' && timeout > MAX_TIMEOUT && timeout <= MAX_ASYNC_TIMEOUT
   if (isLong && isAsync !== true && !isPatch)
     addError(errors, 'runtime.timeout', `must be at most ${MAX_TIMEOUT} without async`)
@@ -149,8 +140,8 @@ const RULES: Readonly<Record<string, Rule>> = {
 }
 
 /**
- * Reads `runtime` of a transform. The `runtime` of a transform has the options of the `runtime` of a reactor, except
- * `async`. Calls `add` for each invalid option.
+ * Reads `runtime` of a transform, which has the options of a reactor except `async`. Calls `add` for each invalid
+ * option.
  */
 export function readRuntime(given: unknown, add: (name: string, message: string) => void): RuntimeOptions {
   if (!isObject(given)) add('.options.runtime', 'must be an object')

@@ -1,34 +1,21 @@
-/**
- * The state of code: which version runs now, and which version was requested but is not built yet, or cannot be
- * built.
- */
 import { omitUndefined } from '../omit-undefined.js'
 import type { BuildError } from './dependencies.js'
 
 export const STATES = ['creating', 'updating', 'active', 'failed', 'outdated'] as const
 export type State = (typeof STATES)[number]
 
-/**
- * The requested version of a record. `A`: the attributes of the version, such as its code and runtime. These
- * attributes are built together and replace the earlier version together.
- */
+/** `A`: the attributes that are built and replaced together, such as code and runtime. */
 export interface Requested<A> {
   attributes: A
-  /**
-   * If true, no version has run yet. The record itself then also contains the attributes of the requested
-   * version, although this version does not run yet.
-   */
+  /** If true, no version has run yet, and the record itself contains these attributes too. */
   isFirst: boolean
-  /** The version is being built until this time, in ms since the epoch. */
+  /** The end of the build, in ms since the epoch. */
   until?: number
-  /**
-   * Why the version could not be built. The error takes effect after `until`. If there is no error, the
-   * requested version runs after `until`.
-   */
+  /** Why the build failed. The error takes effect after `until`. Without an error, the version runs after `until`. */
   error?: BuildError
 }
 
-/** The result of a build. The control plane can delay the end of a build. */
+/** The control plane can delay the end of a build. */
 export interface Build {
   delayMs?: number
   error?: BuildError | undefined
@@ -47,8 +34,8 @@ export function stateOf({ requested }: Stateful<unknown>, now: number): State {
 }
 
 /**
- * Returns the record as it runs at time `now`. If the build of the requested version has succeeded before `now`, the
- * returned record has the attributes of the requested version.
+ * Returns the record at the time `now`. If the build of the requested version has succeeded by then, the result has the
+ * attributes of this version.
  */
 export function settled<A extends object, R extends Stateful<A> & Partial<A>>(
   record: R,
@@ -61,14 +48,14 @@ export function settled<A extends object, R extends Stateful<A> & Partial<A>>(
   return omitUndefined({ ...rest, ...pick(requested.attributes, names) }) as unknown as R
 }
 
-/** `A` with all its attributes. The optional attributes of `A` can be undefined. */
+/** Requires all attributes of `A`. Its optional attributes may be undefined. */
 type Whole<A> = {
   [Name in keyof A]-?: A[Name] | (Pick<A, Name> extends Required<Pick<A, Name>> ? never : undefined)
 }
 
 /**
- * Returns the attributes to store for a new version. `before`: the result of {@link settled} for the earlier
- * record. Attributes that are undefined are removed.
+ * Returns the attributes to store for a new version. `before`: the result of {@link settled}. In the result, undefined
+ * means that the attribute is removed.
  */
 export function request<A extends object>(
   before: (Stateful<A> & Partial<A>) | undefined,
@@ -85,7 +72,6 @@ export function request<A extends object>(
   return { ...(isFirst ? attributes : pick(before as A, names)), requested }
 }
 
-/** Copies the attributes with these names. An absent attribute becomes undefined. */
 function pick<A extends object>(from: A, names: readonly (keyof A & string)[]): Whole<A> {
   return Object.fromEntries(names.map((name) => [name, from[name]])) as Whole<A>
 }

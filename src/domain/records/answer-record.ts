@@ -24,7 +24,7 @@ export interface AnswerSubject {
     | 'wallet_certificate'
     | 'document'
   id: string
-  /** Only for a token: the caller's grants at the time when the answer was stored. */
+  /** Only for a token: the grants of the caller when the answer was stored. */
   granted?: Grants | undefined
 }
 
@@ -34,15 +34,12 @@ export interface AnswerRecord {
   status: number
   headers?: { 'content-type'?: string; location?: string } | undefined
   body?: string | undefined
-  /**
-   * The store indexes only the first {@link SUBJECTS_OF_ROW} subjects of this record. Additional records
-   * index the rest.
-   */
+  /** The store indexes only the first {@link SUBJECTS_OF_ROW} subjects. Additional records index the rest. */
   subjects: AnswerSubject[]
   part_of?: string
   /**
-   * The claim of a request or run that is in progress. `by`: the process that claims the answer. `until`: the
-   * end of the claim, ms since the epoch.
+   * Present while a request or run is in progress. `by`: the process. `until`: the end of the claim, in ms since the
+   * epoch.
    */
   claim?: { by: string; until: number }
 }

@@ -1,7 +1,4 @@
-/**
- * The index fields of each kind of record. For each field, the store keeps a keyed digest of the name and the value
- * of the field, and never the value itself.
- */
+/** For each index field, the store keeps a keyed digest of the name and value, and never the value itself. */
 import { ancestorsOf, containerSetId } from '../access/container.js'
 import { minuteOf, monthOf } from '../dates.js'
 import { normalizeEmail } from '../invitation/mail-server.js'
@@ -10,7 +7,7 @@ import { countValues } from '../webhook/event-batch.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { Kind, RecordOf, TokenRecord } from './records.js'
 
-/** The maximum number of subjects of a stored answer that one row indexes. A row has at most 255 index fields. */
+/** A row has at most 255 index fields. */
 export const SUBJECTS_OF_ROW = 200
 
 export type IndexField = Record<'field' | 'value', string>
@@ -23,8 +20,7 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
   application: ({ type, name }) => listFields({ type, name: name.toLowerCase() }),
   api_key: ({ application_id: application }) => listFields({ application }),
   association: ({ parent_id: parent, child_id: child }) => listFields({ parent, child }),
-  // `created` is the type of a created token. A search for a type finds the newest activity record about the creation of a
-  // token of this type.
+  // The field `created` finds the last creation of a token of one type.
   activity: ({ month, created }) => listFields({ month, created }),
   merchant: ({ name }) => listFields({ name }),
   member: ({ user_id: user, role }) => listFields({ user, role }),
@@ -80,8 +76,8 @@ function metadataFields(name: string, value: string): IndexField[] {
 }
 
 /**
- * Returns the index fields for a metadata entry. Every token with this entry has at least one of these
- * fields. The name is case-sensitive. The value is case-sensitive only with `isExact`.
+ * Every token with this entry has at least one of the returned fields. The name is case-sensitive. The value is
+ * case-sensitive only with `isExact`.
  */
 export function metadataLookups(name: string, value: string, isExact = false): IndexField[] {
   if (isExact) return [{ field: `entry.${name}`, value }]
@@ -93,10 +89,7 @@ export function searchField(value: string): IndexField {
   return { field: 'search', value: value.toLowerCase() }
 }
 
-/**
- * A row has at most 255 fields. The limits of metadata, containers and search indexes keep the number below
- * 255.
- */
+/** A row has at most 255 fields. The limits of metadata, containers and search indexes ensure this. */
 function tokenFields({ id, metadata, fingerprint }: TokenRecord): IndexField[] {
   const fields = [{ field: 'fingerprint', value: fingerprint }]
   const short = shortIdOf(id)
@@ -106,8 +99,8 @@ function tokenFields({ id, metadata, fingerprint }: TokenRecord): IndexField[] {
 }
 
 /**
- * Records with equal text have equal {@link sharedFieldsOf}, which are then stored once. Returns undefined if
- * the kind has no shared fields.
+ * Records with equal results have equal {@link sharedFieldsOf}, which are stored once. Returns undefined if the kind
+ * has no shared fields.
  */
 export function sharingOf(kind: Kind, record: RecordOf[Kind]): string | undefined {
   if (kind !== 'token') return undefined
@@ -115,10 +108,7 @@ export function sharingOf(kind: Kind, record: RecordOf[Kind]): string | undefine
   return JSON.stringify([type, containers, created_by, modified_by, expires_at ? 0 : monthOf(created_at)])
 }
 
-/**
- * Fields that are equal in many tokens. `ancestor` finds the tokens in a container and in all containers
- * below it.
- */
+/** `ancestor` finds the tokens in a container and in all containers below this container. */
 export function sharedFieldsOf(record: TokenRecord): IndexField[] {
   const { containers, modified_by } = record
   const fields = [{ field: 'type', value: record.type }]
@@ -127,8 +117,7 @@ export function sharedFieldsOf(record: TokenRecord): IndexField[] {
   fields.push({ field: 'containers', value: containerSetId(containers) })
   fields.push({ field: 'created_by', value: record.created_by })
   if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
-  // For a token that expires, a record of the kind `activity` stores the month of creation
-  // (`operations/token/lifetime.ts`).
+  // For a token that expires, an `activity` record stores the month of creation (`operations/token/lifetime.ts`).
   if (record.expires_at === undefined) fields.push({ field: 'month', value: monthOf(record.created_at) })
   return fields
 }

@@ -1,6 +1,6 @@
 import type { Transform } from '../access/permissions.js'
 
-/** The API's log object has all of these fields except `trace_id` and `transform`. */
+/** The API does not show `trace_id` and `transform`. */
 export interface LogRecord {
   id: string
   tenant_id: string
@@ -15,10 +15,7 @@ export interface LogRecord {
   transform?: Transform
 }
 
-/**
- * The attributes that several log records have in common. A block stores these attributes once. An attribute with the
- * value null is absent.
- */
+/** Attributes that several log records of a block share. Null stands for an absent attribute. */
 export type LogShape = [
   tenant_id: string,
   actor_type: NonNullable<LogRecord['actor_type']> | null,
@@ -28,10 +25,7 @@ export type LogShape = [
   message: string,
   transform: Transform | null,
 ]
-/**
- * `shape`: the index of the record's shape in its block. `time`: ms since the epoch. `id`: base64url of the
- * bytes of the UUID.
- */
+/** `time`: ms since the epoch. `shape`: an index in `shapes`. `id`: the bytes of the UUID, base64url. */
 export type LogItem = [time: number, shape: number, entity_id: string, trace_id: string, id: string]
 
 export const BLOCK_RECORDS = 32
@@ -41,56 +35,42 @@ export interface LogLines {
   items: LogItem[]
 }
 
-/** A full block. The `id` of a block is `chain/block/number`. */
+/** The `id` is `chain/block/number`. */
 export interface LogBlockRecord extends LogLines {
   id: string
   value: string
 }
 
-/** The end of a log's chain. The `id` of this record is `chain/head`. */
+/** The end of a chain. The `id` is `chain/head`. */
 export interface LogHeadRecord {
   id: string
-  /**
-   * `blocks`: how many blocks were ever written. `gone`: how many of the written blocks were dropped later.
-   */
+  /** `blocks`: how many blocks were ever written. `gone`: how many of these blocks were dropped. */
   blocks: number
   gone: number
   tail: LogLines
-  /**
-   * `start`: the value of the chain before the first remaining record. `value`: the value of the chain after the last
-   * record.
-   */
+  /** The value of the chain: `start` before the first remaining record, and `value` after the last record. */
   start: string
   value: string
   /** A digest of the other attributes of this record, made with the key of the chain. */
   proof: string
   types: Partial<Record<EntityType, number>>
-  /**
-   * The batches of entries that the chain has taken. Present only if the engine stores a change first, and writes the
-   * log records about this change later.
-   */
+  /** Present only if the engine stores a change first, and writes the log records about this change later. */
   taken?: TakenBatches
 }
 
-/**
- * The batches of pending entries that a chain has taken. `storage/taken-batches.ts` reads and extends this
- * list.
- */
+/** The batches of pending entries that a chain has taken. See `storage/taken-batches.ts`. */
 export interface TakenBatches {
-  /** The newest batches of each server that writes the log. The key is the server's random name in hexadecimal. */
+  /** The newest batches of each server. The key is the random name of the server in hexadecimal. */
   by: Record<string, ServerBatches>
-  /** The time of the newest batch of any server that was dropped from `by`, ms since the epoch. */
+  /** The time of the newest batch that was dropped from `by`, in ms since the epoch. */
   until: number
 }
 
 interface ServerBatches {
   at: number
-  /**
-   * The numbers of the batches that were taken, as ascending ranges. The first and the last number of a range
-   * belong to the range.
-   */
+  /** Ascending ranges of the numbers of taken batches. Both ends are included. */
   ranges: [from: number, to: number][]
-  /** The ranges below this number were dropped, so it is unknown whether a batch with a lower number was taken. */
+  /** Ranges below this number were dropped, so it is unknown whether a batch with a lower number was taken. */
   from?: number
 }
 

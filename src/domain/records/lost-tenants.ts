@@ -1,9 +1,8 @@
 /**
- * Counts the rows of tenants whose record is lost. The lost record contained the keys, the name and the id of
- * the tenant. Therefore only the number of the tenant is known.
+ * Only the record of a tenant contains the keys, name and id of the tenant. If the record is lost, only the number of
+ * the tenant is known.
  */
 
-/** `tenant`: the number that marks the rows of the tenant. */
 export interface LostTenant {
   tenant: number
   rows: number

@@ -1,12 +1,12 @@
 import type { TenantEntity } from './token-record.js'
 
-/** A merchant of a tenant. The name is unique in the tenant. */
+/** The name is unique in the tenant. */
 export interface MerchantRecord extends TenantEntity {
   name: string
   details?: MerchantDetails
 }
 
-/** The facts about a merchant that card networks ask for. Coffer stores these texts and checks only their lengths. */
+/** Facts that card networks ask for. Coffer checks only the lengths of the texts. */
 export interface MerchantDetails {
   merchant?: Texts<(typeof MERCHANT_TEXTS)[number]> & {
     registration?: Texts<(typeof REGISTRATION_TEXTS)[number]>

@@ -49,8 +49,8 @@ export type { ThreeDsSessionRecord } from './threeds-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
 /**
- * The number of each kind on disk. Never change the number of a kind, and never use a number for another kind. The
- * next number is 49, because the smaller numbers that are missing here are left out deliberately.
+ * The numbers of the kinds on disk. Never change a number, and never use a number for another kind. The next number is
+ * 49, because the missing smaller numbers are reserved.
  */
 export const KINDS = {
   tenant: 1,
@@ -102,22 +102,13 @@ export const KINDS = {
 
 export type Kind = keyof typeof KINDS
 
-/**
- * The trace id of the request that caused a record. A property of this type is absent in records that earlier
- * versions of Coffer have stored.
- */
+/** Identifies the request that caused a record. Absent in records of earlier versions. */
 export type TraceId = string
 
-/**
- * The secret keys of a tenant, base64. No other record has these keys, so removing the record of the tenant destroys
- * the keys.
- */
+/** Base64. No other record has these keys, so removing the record of the tenant destroys the keys. */
 export type TenantKeyBytes = Record<'data' | 'index' | 'fingerprint', string>
 
-/**
- * The record of a tenant is stored under tenant number 0, which stands for the vault itself. `number` marks the rows
- * of this tenant.
- */
+/** Stored under tenant number 0, which stands for the vault. `number` marks the rows of this tenant. */
 export interface TenantRecord extends VaultAudit {
   number: number
   id: string
@@ -126,18 +117,15 @@ export interface TenantRecord extends VaultAudit {
   settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
   keys: TenantKeyBytes
   webhooks?: Record<string, readonly string[]>
-  /** The e-mail address of the person who gets mail about vulnerabilities. */
+  /** The e-mail address for reports of vulnerabilities. */
   security_contact?: string
-  /**
-   * The numbers of the chains of the tenant's log. A store that several processes share sets this property when the
-   * log has more than the first chain.
-   */
+  /** The numbers of the chains of the log. Absent if the log has only the first chain. */
   log_chains?: number[]
 }
 
 /**
- * A person, stored under tenant number 0. `tenants`: the tenants that the person joined. When the person has
- * left the last tenant, the record is removed.
+ * Stored under tenant number 0. `tenants`: the tenants that the person joined. When the person leaves the last tenant,
+ * the record is removed.
  */
 export interface UserRecord {
   id: string
@@ -148,20 +136,15 @@ export interface UserRecord {
   created_at: string
 }
 
-/** The vault's settings, stored under tenant number 0 with the id `vault`. */
+/** Stored under tenant number 0. */
 export interface SettingsRecord {
   id: 'vault'
-  /**
-   * The key of the hashes of API keys and links: 32 random bytes as base64. A rekey of the vault keeps this
-   * key.
-   */
+  /** The key of the hashes of API keys and links: 32 random bytes, base64. A rekey of the vault keeps this key. */
   secrets_key: string
-  /** The user who created the vault. This user also owns the tenants that commands create. */
+  /** The user who created the vault, and who owns the tenants that commands create. */
   owner_id: string
   next_tenant: number
-  /**
-   * The private key that signs events for webhooks, as PEM. The key is created when it is needed for the first time.
-   */
+  /** The private key that signs events, as PEM. Created at its first use. */
   webhook_key?: string
   values: Record<string, unknown>
 }
@@ -173,10 +156,7 @@ export interface MemberRecord extends VaultAudit {
   user_id: string
 }
 
-/**
- * The record exists until somebody accepts or deletes the invitation. The status of an invitation depends on the
- * clock. `link`: the id of the only valid link of the invitation.
- */
+/** The record exists until the invitation is accepted or deleted. `link`: the id of the only valid link. */
 export interface InvitationRecord extends TenantEntity {
   email: string
   role: GivenRole
@@ -185,8 +165,8 @@ export interface InvitationRecord extends TenantEntity {
 }
 
 /**
- * A link in a mail, stored under tenant number 0, because the secret of the link does not name the tenant. The id is
- * the hash of the secret. `ended`: why the link is no longer valid.
+ * Stored under tenant number 0, because the secret of the link does not name the tenant. The id is the hash of the
+ * secret. `ended`: why the link is no longer valid.
  */
 export interface LinkRecord {
   id: string
@@ -195,10 +175,7 @@ export interface LinkRecord {
   ended?: 'used' | 'replaced' | 'withdrawn'
 }
 
-/**
- * A mail and its delivery. `secret`: the secret of the link in the mail. The secret is removed when the mail
- * is sent or the link ends.
- */
+/** `secret`: the secret of the link in the mail, removed when the mail is sent or the link ends. */
 export interface MailRecord {
   id: string
   to: string
@@ -207,13 +184,13 @@ export interface MailRecord {
   link_expires_at?: string
   secret?: string
   webhook?: Record<'name' | 'url', string>
-  /** `outbox`: no mail server is configured. `dropped`: the link in the mail ended while the mail waited. */
+  /** `outbox`: no mail server is configured. `dropped`: the link ended before the mail was sent. */
   state: 'outbox' | 'waiting' | 'sent' | 'refused' | 'dropped'
   attempts: number
   due_at?: string
   /**
-   * Why the last attempt failed. Coffer writes this text itself, because an error text of the mail server
-   * could contain anything.
+   * Why the last attempt failed. Coffer writes this text itself, because a text of the mail server could contain
+   * anything.
    */
   failure?: string
   server?: string
@@ -231,54 +208,51 @@ export interface ApplicationRecord extends TenantEntity {
   expires_at?: string
 }
 
-/** An API key of an application. Only its hash is stored, never the key itself. */
+/** Only the hash of the key is stored. */
 export interface ApplicationKey extends Record<'id' | 'hash' | 'created_by' | 'created_at', string> {
-  /** When a replaced key expires. The record that finds the application by the key expires at that time too. */
+  /** Only for a replaced key. The `api_key` record of the key expires at the same time. */
   expires_at?: string
 }
 
 /**
- * A session, stored under tenant number 0, because the key of the session does not name the tenant. The id is the
- * hash of the key. `nonce` is a hash too.
+ * Stored under tenant number 0, because the key of the session does not name the tenant. The id is the hash of the key.
+ * `nonce` is a hash too.
  */
 export interface SessionRecord {
   id: string
-  /** The id of the session in events for webhooks. */
+  /** The id of the session in events. */
   told_as: string
   created_at: string
   tenant: number
   application_id: string
   nonce: string
   expires: number
-  /** The rights of the session. `by`: the private application that granted the rights. */
+  /** `by`: the private application that granted these rights. */
   authorized?: Grants & { by: string }
 }
 
 export type AssociationRecord = Record<'id' | 'parent_id' | 'child_id' | 'created_by' | 'created_at', string>
 
-/** Says that a token was created, read or used in this month; see `operations/token/lifetime.ts`. */
+/** The record exists if the token was created, read or used in the month. See `operations/token/lifetime.ts`. */
 export interface ActivityRecord {
   /** `2030-01/<token id>` for a month, or `last/<type>` for the last creation of a type. */
   id: string
   month: string
-  /** The type of the token. Present only if the record is about the creation of the token. */
+  /** The type of the created token. Absent if the token was read or used. */
   created?: string
   at: string
 }
 
-/**
- * A private formula belongs to a tenant. An official formula is stored under tenant number 0, and all tenants
- * see it.
- */
+/** An official formula is stored under tenant number 0, and all tenants can read the formula. */
 export interface FormulaRecord extends FormulaBody, Audit {
   id: string
   status: 'verified' | 'coming_soon'
 }
 
-/** If the application with the id `application_id` no longer exists, the proxy acts for no application. */
+/** If the application no longer exists, the proxy acts for no application. */
 export interface ProxyRecord extends TenantEntity, ProxyVersion {
   name: string
-  /** A call names its proxy by this key. The key grants nothing unless `require_auth` is false. */
+  /** Identifies the proxy in a call. The key grants nothing unless `require_auth` is false. */
   key: string
   destination_url: string
   application_id?: string
@@ -286,14 +260,10 @@ export interface ProxyRecord extends TenantEntity, ProxyVersion {
   disable_detokenization: boolean
   request_reactor_id?: string
   response_reactor_id?: string
-  /**
-   * The version that was requested last. Absent if the record already has the attributes of the version that was
-   * requested last.
-   */
+  /** Absent if the record itself has the attributes of the newest version. */
   requested?: Requested<ProxyVersion>
 }
 
-/** The attributes of a proxy that are built together as one version. */
 export interface ProxyVersion {
   configuration: Record<string, string>
   request_transforms: ProxyTransform[]
@@ -306,35 +276,31 @@ export interface WebhookRecord extends TenantEntity {
   events: string[]
   notify_email?: string
   status: 'enabled' | 'disabled'
-  /** When the webhook was created, or enabled again. Events from before this time are not sent. */
+  /** When the webhook was created or enabled again. Earlier events are not sent. */
   enabled_at: string
   destination?: DestinationState
   dropped?: { count: number; last_at: string }
   /**
-   * A listener takes the events of this webhook, so the server does not send these events. `seen_at`: about when the
-   * listener took events last.
+   * If present, a listener takes the events instead of the server. `seen_at`: about when the listener last took events.
    */
   listener?: { seen_at: string }
 }
 
-/**
- * The progress of a log sink. `position`: for each chain of the tenant's log, how many records the sink has received.
- * `id`: the address of the sink.
- */
+/** `id`: the address of the sink. `position`: for each chain of the log, how many records the sink has received. */
 export interface LogSinkRecord {
   id: string
   position: Record<string, number>
 }
 
 /**
- * Why events of a webhook wait. This state is stored once in the record of the webhook, and not with each
- * event. `blocked`: a server may not call the address. `failing`: many attempts in a row failed.
+ * Why events of a webhook wait. `blocked`: calls to the address are not allowed. `failing`: many attempts in a row
+ * failed.
  */
 export interface DestinationState {
   state: 'blocked' | 'failing'
   since: string
   failure: string
-  /** Only for `failing`: no new event is sent before this time. */
+  /** Only for `failing`: no event is sent before this time. */
   next_attempt_at?: string
 }
 
@@ -346,10 +312,7 @@ export interface EventPayload {
   data: Record<string, object>
 }
 
-/**
- * The events of one unit of work. The batch stores their common attributes once. Each webhook refers to the
- * batch in a {@link WaitingBatchRecord}.
- */
+/** The events of one unit of work. Each webhook refers to the batch in a {@link WaitingBatchRecord}. */
 export interface EventBatchRecord {
   id: string
   tenant_id: string
@@ -368,21 +331,21 @@ export interface BatchedEvent {
 }
 
 /**
- * The events of a batch that were never tried for one webhook. Before its first attempt, an event becomes a {@link
- * DeliveryRecord} (`domain/webhook/event-batch.ts`).
+ * The events of a batch that were not yet tried for one webhook. Before its first attempt, an event becomes a {@link
+ * DeliveryRecord}.
  */
 export interface WaitingBatchRecord {
   id: string
   webhook_id: string
   batch_id: string
-  /** The waiting events in their order, as indexes in `events` of the batch. */
+  /** Indexes in `events` of the batch, in the order of the events. */
   places: number[]
   created_at: string
   kept_from?: string
   trace_id?: TraceId
 }
 
-/** An event for one webhook. `dropped`: the webhook was disabled while the event waited. */
+/** An event for one webhook. `dropped`: the webhook was disabled before the event was sent. */
 export interface DeliveryRecord {
   id: string
   tenant_id: string
@@ -392,24 +355,21 @@ export interface DeliveryRecord {
   attempts: number
   due_at?: string
   /**
-   * The time of the last attempt. `status` and `answer`: the status of the response and the beginning of its body.
-   * `failure`: the reason why no response arrived.
+   * The last attempt. `status` and `answer`: the status of the response and the beginning of its body. `failure`: why
+   * no response arrived.
    */
   attempted_at?: string
   status?: number
   answer?: string
   failure?: string
   created_at: string
-  /** When the period begins for which the delivery is kept. The default is `created_at`. */
+  /** When the retention period begins. The default is `created_at`. */
   kept_from?: string
-  /** When the delivery was created, or when a caller asked to send it again. */
+  /** When the delivery was created, or when a caller asked to send the delivery again. */
   queued_at: string
 }
 
-/**
- * A key with which clients encrypt the data of tokens: both halves of an X25519 key, base64url. No answer
- * contains the private half.
- */
+/** Both halves of an X25519 key, base64url. No answer contains the private half. */
 export interface ClientKeyRecord extends TenantEntity {
   public_key: string
   private_key: string
@@ -425,10 +385,7 @@ export interface RecordOf {
   containers: ContainerSetRecord
   settings: SettingsRecord
   application: ApplicationRecord
-  /**
-   * The application of an API key, or the proxy of a proxy key, stored under tenant number 0. The id is the
-   * hash of the key.
-   */
+  /** Stored under tenant number 0. The id is the hash of an API key, or of the key of a proxy. */
   api_key: { id: string; tenant: number; application_id?: string; proxy_id?: string }
   association: AssociationRecord
   activity: ActivityRecord
@@ -453,7 +410,6 @@ export interface RecordOf {
   threeds_timer: ThreeDsTimerRecord
   threeds_place: ThreeDsPlaceRecord
   callback: CallbackRecord
-  /** A job and the parts of its files are records of one kind. */
   account_updater_job: UpdaterJobRecord | UpdaterPartRecord
   network_token: NetworkTokenRecord
   google_pay: GooglePayRecord

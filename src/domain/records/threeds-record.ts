@@ -11,31 +11,29 @@ import type {
 import type { ScenarioName } from '../threeds/scenarios.js'
 import type { TenantEntity } from './token-record.js'
 
-/** The result of an authentication, as answers show it. */
 export interface ThreeDsResult {
   status: Status
   reason?: StatusReason
   cancelled?: CancelReason
 }
 
-/** The challenge of a session. A challenge is pending until `ended` is set. */
+/** A challenge is pending until `ended` is set. */
 export interface ThreeDsChallenge {
   /** `decoupled`: the bank reaches the cardholder without a browser. */
   kind: Device | 'decoupled'
   type: ChallengeType
   isMandated: boolean
-  /** The time at which a challenge without an answer ends, in ms since the epoch. */
+  /** When a challenge without an answer ends, in ms since the epoch. */
   until: number
-  /** The id of the timer record, which ends a decoupled challenge. */
+  /** The id of the timer record that ends a decoupled challenge. */
   timer?: string
-  /** Whether the browser has opened the page of the challenge. */
   isOpened?: true
   /** How many answers the cardholder has given. */
   attempts: number
   ended?: ThreeDsResult
   /**
-   * The caller who ended the challenge. `decision`: a test, or a person in the dashboard, has decided the
-   * challenge without the page of the bank. `setting`: the setting `threeds.challenges`.
+   * `decision`: a test, or a person in the dashboard, ended the challenge. `setting`: the setting `threeds.challenges`
+   * ended the challenge.
    */
   endedBy?: 'cardholder' | 'decision' | 'clock' | 'setting'
 }
@@ -45,19 +43,15 @@ export interface ThreeDsAuthentication {
   ds_transaction_id: string
   brand?: BrandName
   challenge_preference?: ChallengePreference
-  /** What the page of the challenge shows. */
+  /** Displayed on the page of the challenge. */
   paid?: { merchant?: string; amount?: string; currency?: string; exponent?: string }
-  /** The result that `authenticate` answered. */
   first: ThreeDsResult
   challenge?: ThreeDsChallenge
-  /** Whether the result of the challenge was retrieved. After that, the session shows the result of the challenge. */
+  /** Whether a caller has retrieved the result of the challenge. From then on, the session has this result. */
   isFinal?: true
 }
 
-/**
- * A session of 3-D Secure. The record contains no card number. Until the session is authenticated, the record expires
- * at `expires_at`. An authenticated session has no expiry.
- */
+/** Contains no card number. Until the session is authenticated, the record expires at `expires_at`. */
 export interface ThreeDsSessionRecord extends TenantEntity {
   type: SessionType
   device?: Device
@@ -68,17 +62,14 @@ export interface ThreeDsSessionRecord extends TenantEntity {
   token_intent_id?: string
   brands: readonly BrandName[]
   scenario: ScenarioName
-  /**
-   * The beginning of the address of each page of the session. It is the scheme, host and path prefix of the request that
-   * created the session.
-   */
+  /** The scheme, host and path prefix of the pages of the session, as in the request that created the session. */
   base: string
   expires_at?: string
-  /** The state of the method step. Absent if the session has no method step. */
+  /** Absent if the session has no method step. */
   method?: 'waiting' | 'done'
   /**
-   * A page of this server authenticates the session with this request, and then redirects the browser to one
-   * of the addresses.
+   * A page of this server authenticates the session with `request`, and then redirects the browser to one of the
+   * addresses.
    */
   redirect?: {
     request: Record<string, unknown>
@@ -93,7 +84,7 @@ export interface ThreeDsTimerRecord {
   session_id: string
 }
 
-/** The tenant of a session, stored under tenant number 0, because the pages of the session do not name the tenant. */
+/** Stored under tenant number 0, because the pages of a session do not name the tenant. */
 export interface ThreeDsPlaceRecord {
   /** The id of the session. */
   id: string

@@ -15,32 +15,25 @@ export interface TenantEntity extends Audit {
 }
 
 /**
- * How long the verification code of a card is kept. If `until` is absent, the code is kept until its token or
- * token intent is deleted.
+ * The verification code of a card. If `until` is absent, the code is kept until its token or token intent is deleted.
  */
 export interface CardCode {
-  /** From this time on, no read returns the code. The time is in ms of the clock {@link StoreReader.codeTime}. */
+  /** From this time on, no read returns the code. In ms of the clock {@link StoreReader.codeTime}. */
   until?: number
-  /**
-   * The id of the timer: a record that expires at the time `until`. When the timer expires, the code is
-   * erased.
-   */
+  /** The id of a record that expires at the time `until`. At this expiry, the code is erased. */
   timer?: string
   /** The mask without the code of the card. Absent if the mask does not show the code. */
   masked?: unknown
 }
 
-/** When this record expires, the sweep erases the code of the card from the token or token intent that has it. */
+/** When this record expires, the sweep erases the code from the token or token intent. */
 export interface CodeTimerRecord {
   id: string
   holder: 'token' | 'token_intent'
   holder_id: string
 }
 
-/**
- * `masked` is `mask`, rendered over `data` when the token was written. Therefore a read does not have to
- * render the mask.
- */
+/** `masked` is `mask`, rendered when the token was written, so that a read does not render the mask. */
 export interface TokenRecord extends TenantEntity {
   type: string
   data: unknown
@@ -56,7 +49,7 @@ export interface TokenRecord extends TenantEntity {
   code?: CardCode
   /** Only for a card that was written while the setting `enrichments.fake` was true. */
   card_details?: CardEnrichment
-  /** The network token of the card in the data. The network token may have been deleted since then. */
+  /** The network token of the card, which may have been deleted. */
   network_token_id?: string | undefined
   is_intent?: true | undefined
 }
@@ -67,13 +60,12 @@ export interface ContainerSetRecord {
   /** The application that added the set. Absent for the owner of the vault, and in sets of earlier versions. */
   created_by?: string
   /**
-   * When the vault found the set without tokens, ms since the epoch. The set is removed minutes later, unless
-   * a token uses it again.
+   * When the vault found the set without tokens, in ms since the epoch. The set is removed minutes later, unless a
+   * token uses the set again.
    */
   unused_since?: number
 }
 
-/** The facts that a wallet gives about a payload. */
 export interface TspDetails {
   tsp: 'Google'
   auth_method: 'PAN_ONLY' | 'CRYPTOGRAM_3DS'
@@ -82,10 +74,7 @@ export interface TspDetails {
   assurance_details: { account_verified: boolean; card_holder_authenticated: boolean }
 }
 
-/**
- * Data that waits for a short time to become a token. The other attributes of a token intent are the defaults of the
- * token type.
- */
+/** Data that waits for a short time to become a token. Other attributes have the defaults of the token type. */
 export interface IntentRecord extends TokenRecord {
   expires_at: string
   is_intent: true
@@ -93,10 +82,7 @@ export interface IntentRecord extends TokenRecord {
   tsp_details?: TspDetails | undefined
 }
 
-/**
- * The last batch of a resumable run of `token import`, written together with the tokens of the batch. The record
- * expires.
- */
+/** The last batch of a resumable run of `token import`, written together with the tokens of the batch. */
 export interface ImportRecord {
   id: string
   actor_id: string

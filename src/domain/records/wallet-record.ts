@@ -1,6 +1,5 @@
 import type { TenantEntity, TspDetails } from './token-record.js'
 
-/** The wallets whose payloads the vault accepts. */
 export type Wallet = 'google' | 'apple'
 
 export interface WalletCard {
@@ -9,7 +8,7 @@ export interface WalletCard {
   expiration_year: number
 }
 
-/** `threeds_cryptogram`: proves one payment to the issuer of the card. */
+/** `threeds_cryptogram` proves one payment to the issuer of the card. */
 export interface WalletAuthentication {
   threeds_cryptogram: string
   eci_indicator: string
@@ -19,19 +18,17 @@ interface WalletRecord extends TenantEntity {
   data: WalletCard
   authentication: WalletAuthentication
   fingerprint: string
-  /** If absent, the record never expires. */
   expires_at?: string
 }
 
-/** A card of Google Pay with a cryptogram. */
 export interface GooglePayRecord extends WalletRecord {
   status: 'active'
   details: TspDetails
 }
 
 /**
- * A card of Apple Pay. `dpan`: the number of the card belongs to one device. `mpan`: the number of the card belongs
- * to one merchant, and the card can be unlinked.
+ * `dpan`: the card number belongs to one device. `mpan`: the card number belongs to one merchant, and the card can be
+ * unlinked.
  */
 export interface ApplePayRecord extends WalletRecord {
   status: 'active' | 'unlinked'
@@ -41,15 +38,13 @@ export interface ApplePayRecord extends WalletRecord {
   device_manufacturer_identifier: string
 }
 
-/** A merchant of one of the wallets. */
 export interface WalletMerchantRecord extends TenantEntity {
   wallet: Wallet
   merchant_identifier: string
 }
 
 /**
- * The certificates of a merchant. Neither the PKCS#12 files nor their passwords are stored. The fingerprints are the
- * SHA-256 digests of the files, in hexadecimal.
+ * The certificate files and their passwords are not stored. Fingerprints are SHA-256 digests of the files, hexadecimal.
  */
 export interface WalletCertificateRecord extends TenantEntity {
   wallet: Wallet
@@ -59,7 +54,7 @@ export interface WalletCertificateRecord extends TenantEntity {
   payment_processor_certificate_fingerprint?: string
 }
 
-/** The domains of the tenant that are registered for Apple Pay. A tenant has at most one record of this kind. */
+/** A tenant has at most one of these records. */
 export interface WalletDomainsRecord {
   id: 'apple'
   domains: string[]

@@ -1,11 +1,10 @@
-/** Says in words what each area does with a test card. A text is empty if the number does nothing special in the area. */
+/** Describes what each area does with a test card. Returns empty text if the number is not special in the area. */
 import { findEnrichment } from '../enrichment/published.js'
 import { describeScenario } from '../threeds/scenarios.js'
 import { BRAND_NAMES } from '../token/brand-names.js'
 import { brandOf } from '../token/card-number.js'
 import type { TestCard } from './table.js'
 
-/** The name for people, such as `American Express`. */
 export function describeBrand({ brand }: TestCard): string {
   if (brand === null) return 'unknown'
   const names: Readonly<Record<string, string>> = BRAND_NAMES
@@ -30,7 +29,6 @@ export function describeInTokens(card: TestCard): string {
   return facts.filter((fact) => typeof fact === 'string').join(', ')
 }
 
-/** Returns a text such as `CYM`. */
 export function describeInThreeds({ threeds }: TestCard): string {
   if (threeds === undefined) return ''
   const { scenario, brands } = threeds
@@ -43,7 +41,6 @@ export function explainInThreeds(card: TestCard): string {
   return `${describeInThreeds(card)}: ${describeScenario(card.threeds.scenario)}`
 }
 
-/** The result code, the new number and the new date. */
 export function describeInUpdater({ updater }: TestCard): string {
   if (updater === undefined) return ''
   const { result_code, new_number, new_expiration_month: month, new_expiration_year: year } = updater
@@ -51,7 +48,6 @@ export function describeInUpdater({ updater }: TestCard): string {
   return [result_code, new_number, date].filter((part) => typeof part === 'string').join(' ')
 }
 
-/** `success`, or the title of the error. */
 export function describeInNetworkTokens({ network_tokens }: TestCard): string {
   return network_tokens?.result ?? ''
 }

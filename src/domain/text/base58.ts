@@ -1,16 +1,10 @@
 export const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 export const BASE58_RULE = 'base58 (digits and letters without 0, O, I and l)'
-/**
- * A division by 58 to the power of 5 gives five digits. Because the limbs have 16 bits, a double holds each dividend
- * of this division exactly.
- */
+/** Each division yields five digits. A limb has 16 bits, so a double holds each dividend exactly. */
 const GROUP_DIGITS = 5
 const GROUP = 58 ** GROUP_DIGITS
 
-/**
- * Encodes bytes in Bitcoin's alphabet. Pads with `1` to `least` characters: 22 for 16 bytes, 43 for 32 bytes
- * (which give 43 or 44 characters).
- */
+/** Uses Bitcoin's alphabet. Pads with `1` to `least` characters. */
 export function base58(bytes: Uint8Array, least = 0): string {
   const limbs = toLimbs(bytes)
   let digits = ''
@@ -32,7 +26,7 @@ export function base58(bytes: Uint8Array, least = 0): string {
   return (leading + digits.replace(/^1+/, '')).padStart(least, '1')
 }
 
-/** Splits the bytes into limbs of 16 bits, the highest first. */
+/** Returns limbs of 16 bits, the highest first. */
 function toLimbs(bytes: Uint8Array): Float64Array {
   const count = Math.ceil(bytes.length / 2)
   return Float64Array.from({ length: count }, (_, at) => {
@@ -45,10 +39,6 @@ export function randomKey(random: { bytes(count: number): Uint8Array }, prefix =
   return prefix + base58(random.bytes(16), 22)
 }
 
-/**
- * Whether the text has the format of {@link randomKey}. The server checks the format of a text before it hashes the
- * text.
- */
 export function isKey(text: string, prefix = ''): boolean {
   return text.startsWith(prefix) && /^[1-9A-HJ-NP-Za-km-z]{22}$/.test(text.slice(prefix.length))
 }

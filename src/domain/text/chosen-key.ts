@@ -1,18 +1,17 @@
-/** Checks of keys that a person has chosen instead of random keys. */
 import { SESSION_KEY } from '../access/application.js'
 
 const VISIBLE = /^[\x21-\x7e]{1,200}$/
 const MIN_CONTROL_KEY_BITS = 128
 const MIN_DIFFERENT = 8
-/** Matches a text that consists of one shorter text, repeated two or more times. */
+/** Matches a text that consists of repetitions of a shorter text. */
 const REPEATED = /^(.+?)\1+$/
 
 export const CONTROL_KEY_RULE =
   'must have at least 128 bits: 32 hexadecimal digits, or 22 letters and digits, without spaces and at random'
 
 /**
- * Sets of characters, and the number of characters in each. If all characters of a text are in one small set,
- * the text has fewer bits than its length suggests.
+ * Sets of characters and their sizes. The first set that contains all characters of a text decides how many bits each
+ * character has.
  */
 const ALPHABETS: readonly (readonly [RegExp, number])[] = [
   [/^\d+$/, 10],
@@ -25,8 +24,8 @@ const ALPHABETS: readonly (readonly [RegExp, number])[] = [
 const ALL_VISIBLE = 94
 
 /**
- * Whether a random key of this form has at least 128 bits. No check can show that a text was drawn at random.
- * Therefore this function refuses only texts that are too short or that obviously repeat themselves.
+ * Whether a random text of this form has at least 128 bits. No check can show that a text is random. Therefore only
+ * short and obviously repetitive texts are refused.
  */
 export function isControlKey(text: string): boolean {
   if (!VISIBLE.test(text) || REPEATED.test(text) || new Set(text).size < MIN_DIFFERENT) return false
@@ -36,10 +35,7 @@ export function isControlKey(text: string): boolean {
 
 export const TEST_KEY_RULE = `must have 16 to 200 visible ASCII characters, and not begin with ${SESSION_KEY}`
 
-/**
- * Whether `serve --test-keys` accepts this text as an API key. A text that begins like the key of a session is
- * refused, because the vault would look up this text among the keys of sessions.
- */
+/** The prefix of session keys is refused, because the vault would search the sessions for this key. */
 export function isTestKey(text: string): boolean {
   return VISIBLE.test(text) && text.length >= 16 && !text.startsWith(SESSION_KEY)
 }

@@ -1,14 +1,14 @@
 export const MAX_NAME_LENGTH = 200
 
 /**
- * A regular expression (with the flag u) for one line without control characters. Names are shown in tables,
- * prompts, mails and logs.
+ * Allows one line without control characters, because names appear in tables, prompts, mails and logs. Needs the flag
+ * u.
  */
 export const NAME_PATTERN = '^[^\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]*$'
 
 /**
- * The comparison ignores upper and lower case. `*` matches any text. A term without `*` matches any part of the name.
- * The running time is at most proportional to the length of `name` multiplied by the length of `term`.
+ * Ignores upper and lower case. `*` matches any text. A term without `*` matches any part of the name. The running time
+ * is at most proportional to the product of both lengths.
  */
 export function matchesName(name: string, term: string): boolean {
   const text = name.toLowerCase()

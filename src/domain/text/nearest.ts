@@ -1,12 +1,8 @@
 const MAX_LETTERS = 50
-/**
- * If a text has fewer letters than this, a name that differs by one letter is not suggested, because the text
- * probably means something else.
- */
+/** For a shorter text, a name that differs by one letter is not suggested. */
 const MIN_LETTERS = 3
 const MIN_SHARE = 0.52
 
-/** Returns `; did you mean …?` with the nearest name, or empty text if no name is near. */
 export function suggestName(text: string, names: readonly string[]): string {
   const name = findNearest(text, names)
   return name === undefined ? '' : `; did you mean ${name}?`

@@ -1,23 +1,17 @@
-/**
- * Redacts token data in a response. The data is found even if the response contains the data in an encoding, or only
- * a part of the data.
- */
+/** Redacts token data in a response, even if the response contains an encoding of the data or a part of the data. */
 import { isDeep, isObject } from '../json/json.js'
 import { decodeBase64, MAX_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
 
 export const WITHHELD = '[withheld: it would reveal data of a token]'
 
-/**
- * Limits, in characters, for the response, for everything decoded from it, and for all secrets. If a limit is
- * exceeded, the response is withheld.
- */
+/** Limits in characters. If a limit is exceeded, the response is withheld. */
 const MAX_EXAMINED = 32 * 1024
 const MAX_DECODED = 384 * 1024
 const MAX_SECRET = 128 * 1024
 /**
- * A response is searched for these parts of each secret. In a secret of at most `upTo` characters, a part of `width`
- * letters and digits begins at every `step`. Any 16 characters in a row reveal a secret of up to 1,024 characters. To
- * reveal a longer secret, 47 characters in a row are necessary.
+ * For a secret of at most `upTo` characters, the response is searched for parts of `width` letters and digits. A part
+ * begins at every `step`. Therefore any 16 characters in a row of a secret are found, or any 47 characters if the
+ * secret is longer than 1,024 characters.
  */
 const PARTS = [
   { upTo: 64, width: 8, step: 1 },
@@ -33,20 +27,14 @@ const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gi
 /** An escaped byte or character: in hex with two digits, in hex of any length, in decimal, or in octal. */
 const ESCAPE =
   /(?:[%=]|\\x|0x)([\da-f]{2})|(?:&#x|\\u\{)([\da-f]{1,6})[;}]?|&#(\d{1,7});?|\\([0-3]?[0-7]{2})/gi
-/**
- * Forms of a list of bytes that are written as numbers: the pattern of the list, the pattern of a number, and the
- * base of the number.
- */
+/** Lists of bytes as numbers: the pattern of a list, the pattern of a number, and the base of the numbers. */
 const ROWS = [
   [/(?:(?:0x)?[\da-f]{2}[\s:,-]{0,2}){6,}/gi, /[\da-f]{2}/gi, 16],
   [/(?:\d{2,3}[\s:,;-]{1,2}){5,}\d{2,3}/g, /\d+/g, 10],
   [/(?:[0-7]{3}[\s:,;-]{1,2}){5,}[0-7]{3}/g, /[0-7]{3}/g, 8],
   [/(?:[01]{8}[\s:,;-]{0,2}){6,}/g, /[01]{8}/g, 2],
 ] as const
-/**
- * The parts of decoded bytes that are searched and decoded again: valid text, and runs of ASCII. In UTF-16, a
- * zero follows each ASCII byte.
- */
+/** Valid text, and runs of ASCII. In UTF-16, a zero follows each ASCII byte. */
 const VALID = /[^\ufffd]{6,}/g
 const READABLE = /(?:[\t -~]\0?){8,}/g
 const LONG_BASE64 = /[A-Za-z0-9+/_-]{200,}/g
@@ -55,28 +43,22 @@ const COMPRESSED = /^(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/m
 type Leaves = Record<'names' | 'values', string[]>
 
 /**
- * Redacts secrets in an answer. If a secret is a number, every number with the same count of digits is redacted. If
- * only equal numbers were redacted, an answer that lists guesses would show which guess is right.
+ * If a secret is a number, every number with the same count of digits is redacted. Otherwise, a list of guesses would
+ * show which guess is right.
  */
 export class Secrets {
   readonly #finder = new ValueFinder()
   readonly #words = new Set<string>()
-  /**
-   * `#lengths`: the lengths of short numbers. `#run`: the shortest run of digits that may be a part of a
-   * longer number.
-   */
+  /** `#lengths`: the lengths of short numbers. `#run`: the shortest run of digits that is redacted. */
   readonly #lengths = new Set<number>()
   #run = Number.POSITIVE_INFINITY
   #hasDate = false
-  /** Whether the finder also searches for the unchanged text of a secret that has few letters. */
+  /** Whether the finder also searches for the unchanged text of a secret with few letters. */
   #hasRaw = false
   #size = 0
   #decoded = 0
 
-  /**
-   * Adds the texts and numbers of `data`, except the values that are equal in `shown`. The caller sees `shown` instead of
-   * `data`.
-   */
+  /** `shown`: the data that the caller sees instead of `data`. Equal values are not secret. */
   add(data: unknown, shown?: unknown): void {
     if (data === shown) return
     if (typeof data === 'object' && data !== null) {
@@ -93,8 +75,7 @@ export class Secrets {
     this.#decoded = 0
     const leaves: Leaves = { names: [], values: [] }
     const scrubbed = this.#scrub(value, leaves)
-    // A secret, or its encoding, may be split into several values, into several names, or into both
-    // alternately.
+    // A secret, or its encoding, may be split into several values or several names.
     const lists = [leaves.values, leaves.names].filter(({ length }) => length > 1)
     const texts = lists.flatMap((pieces) => ['', ' '].map((gap) => bytesOf(pieces.join(gap))))
     const whole = bytesOf(JSON.stringify(scrubbed) ?? '')
@@ -153,12 +134,12 @@ export class Secrets {
     return Object.fromEntries(entries)
   }
 
-  /** True if `bytes`, as `latin1`, contain a secret. Also true if `bytes` cannot be examined. */
+  /** True if `bytes` (`latin1`) contain a secret or cannot be examined. */
   #discloses(bytes: string, depth: number): boolean {
     this.#decoded += bytes.length
     if (this.#decoded > MAX_DECODED || COMPRESSED.test(bytes)) return true
     const isWhole = depth === MAX_DEPTH
-    // If binary data is decoded as base64, most of the bytes are not valid text.
+    // If binary data is decoded as base64, most bytes are not valid text.
     const text = isWhole ? textOf(bytes) : (textOf(bytes).match(VALID) ?? []).join('\n')
     if (text === '') return false
     const words = wordsOf(text)

@@ -1,6 +1,4 @@
-/**
- * The minimum length of a value to search for, in bytes. A shorter value would occur by chance in many texts.
- */
+/** In bytes. A shorter value would occur by chance in many texts. */
 export const SHORTEST_VALUE = 6
 /** In bytes. Only the beginning of a longer value is searched for. */
 export const LONGEST_VALUE = 1024
@@ -10,8 +8,8 @@ const SEPARATED = /^\d(?:[ .-]?\d){7,}$/
 const DIGITS = /\d(?:[ .-]?\d){7,}/g
 const BASE64 = /[A-Za-z0-9+/_-]{8,}/g
 /**
- * A long run of hexadecimal digits. This run is not decoded as base64, because the base64 of a long text always
- * contains other characters too.
+ * Long runs of hexadecimal digits are not decoded as base64, because base64 of a long text contains other characters
+ * too.
  */
 const LONG_HEX = /^[\da-f]{32,}$/i
 const PERCENT = /%([\da-f]{2})/gi
@@ -20,7 +18,7 @@ const ESCAPED = /(?:\\u[\da-fA-F]{4}|\\["\\/bfnrt])+/g
 interface Value {
   text: string
   ids: Set<string>
-  /** The number of the last `find` call that found this value, so that each call finds a value only once. */
+  /** The number of the last `find` call that found this value. */
   foundBy: number
 }
 
@@ -28,15 +26,12 @@ interface Value {
 export class ValueFinder {
   omitted = 0
   readonly #byText = new Map<string, Value>()
-  /**
-   * `#byStart`: the values by their first six bytes. `#starts`: one bit for the first three bytes of each
-   * value.
-   */
+  /** `#byStart`: the values by their first six bytes. `#starts`: one bit for the first three bytes of each value. */
   readonly #byStart = new Map<string, Value[]>()
   readonly #starts = new Uint8Array(1 << 21)
   #calls = 0
 
-  /** Adds the values in `data`, except the values in `shown`, which are not secret. */
+  /** Adds the values in `data` that do not occur in `shown`. */
   add(id: string, data: unknown, shown: unknown = []): void {
     const known = listValues(shown)
     for (const text of listValues(data)) {
@@ -46,10 +41,7 @@ export class ValueFinder {
     }
   }
 
-  /**
-   * Returns the ids of the tokens with a value in `text`. If one long line of a value is found, the whole
-   * value counts as found.
-   */
+  /** Returns the ids that have a value in `text`. Only the longest line of each value is searched for. */
   find(text: string, depth = MAX_DEPTH): Set<string> {
     this.#calls++
     const found = new Set<string>()
@@ -114,9 +106,8 @@ export function unescapeJson(text: string): string {
 }
 
 /**
- * Decodes all runs of base64, and puts each decoded run on its own line. Yields four texts, which skip zero to three
- * characters of each run. Base64 is read in groups of four characters, and other characters may come directly before
- * the encoded text.
+ * Decodes each run of base64 to its own line. Yields four texts, which skip zero to three characters of each run,
+ * because other characters may come directly before the base64.
  */
 export function* decodeBase64(text: string): Generator<string> {
   const runs = (text.match(BASE64) ?? []).filter((run) => !LONG_HEX.test(run))

@@ -1,16 +1,15 @@
-/** Finds the scenario and the brands of a card by its number. */
 import { findPublished } from '../test-cards/table.js'
 import { brandNameOf } from '../token/brand-names.js'
 import type { BrandName } from './enumerations.js'
 import type { ScenarioName } from './scenarios.js'
 
 interface CardScenario {
-  /** The main brand comes first. Empty: the brand is unknown. */
+  /** The main brand comes first. Empty if the brand is unknown. */
   brands: readonly BrandName[]
   scenario: ScenarioName
 }
 
-/** `others`: what happens to a number that is no published test card (the setting `threeds.other_cards`). */
+/** `others`: the setting `threeds.other_cards`. */
 export function findTestCard(number: string, others: 'unsupported' | 'frictionless'): CardScenario {
   const brand = brandNameOf(number)
   const brands = brand === undefined ? [] : [brand]

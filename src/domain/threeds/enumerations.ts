@@ -1,4 +1,4 @@
-/** The values of 3-D Secure, each with the code that answers show beside it. */
+/** The values of 3-D Secure, some with the codes that answers also contain. */
 
 export const STATUSES = {
   successful: 'Y',
@@ -12,7 +12,6 @@ export const STATUSES = {
 } as const
 export type Status = keyof typeof STATUSES
 
-/** The statuses with which an authentication can end. */
 export const FINAL_STATUSES = ['successful', 'attempted', 'failed', 'unavailable', 'rejected'] as const
 export type FinalStatus = (typeof FINAL_STATUSES)[number]
 
@@ -26,7 +25,6 @@ export const WEB_CHALLENGE_MODES = ['iframe', 'redirect'] as const
 
 export const CATEGORIES = ['payment', 'non-payment'] as const
 
-/** The types of authentication, by the type of the session. */
 const SHARED_TYPES = [
   'recurring-transaction',
   'installment-transaction',
@@ -124,7 +122,7 @@ export const CANCEL_REASONS = {
 } as const
 export type CancelReason = keyof typeof CANCEL_REASONS
 
-/** The reasons of a status. EMV defines the numbers 01 to 26. The schemes define the numbers from 80 on. */
+/** EMV defines the numbers 01 to 26. The schemes define the numbers from 80 on. */
 export const STATUS_REASONS = {
   'card-authentication-failed': '01',
   'unknown-device': '02',
@@ -167,8 +165,8 @@ export const STATUS_REASONS = {
 export type StatusReason = keyof typeof STATUS_REASONS
 
 /**
- * `Y`: the bank has the data of the device. `N`: the bank does not have the data of the device yet. `U`: the session
- * has no method step.
+ * `Y`: the bank has the data of the device. `N`: the bank does not have the data yet. `U`: the session has no method
+ * step.
  */
 export const METHOD_INDICATORS = ['Y', 'N', 'U'] as const
 

@@ -1,4 +1,4 @@
-/** The paths of the pages of 3-D Secure, below the base of a session. Clients know these paths. */
+/** The paths of pages below the base of a session. Clients know these paths. */
 export const METHOD_PATH = '/3ds/acs/browser/method'
 export const CHALLENGE_PATH = '/3ds/acs/browser/creq'
 export const ANSWER_PATH = '/3ds/acs/browser/answer'
@@ -13,7 +13,7 @@ export function challengeNotificationPath(id: string): string {
   return `/3ds/sessions/${id}/challenge-notification`
 }
 
-/** `step`: an address below the page, which only the page itself uses. */
+/** `step`: for requests of the page itself. */
 export function redirectPath(id: string, step?: 'authenticate' | 'finish'): string {
   return `/3ds/redirect/${id}${step === undefined ? '' : `/${step}`}`
 }

@@ -1,4 +1,4 @@
-/** Checks that compare several attributes of a request. The schema of an operation checks each attribute alone. */
+/** Checks that involve several attributes. The schema checks each attribute alone. */
 import type { PropertyErrors } from '../../errors.js'
 import type { Lenient } from '../omit-undefined.js'
 import { addError } from '../property-errors.js'
@@ -53,7 +53,7 @@ export interface AuthenticationRequest {
   purchase_info?: Record<string, unknown>
 }
 
-/** Returns all errors that do not depend on stored data, by property path. */
+/** Returns the errors that do not depend on stored data. */
 export function checkSession(request: SessionRequest): PropertyErrors {
   const errors: PropertyErrors = {}
   const given = IDS.filter((name) => request[name] !== undefined)
@@ -95,10 +95,7 @@ function checkRedirect(errors: PropertyErrors, request: SessionRequest): void {
     for (const message of messages) addError(errors, `authentication_request.${path}`, message)
 }
 
-/**
- * Refuses a user name before the host, because a user name could make the address look like the address of another
- * site.
- */
+/** A user name before the host could make the address look like the address of another site. */
 function isWebAddress(text: string): boolean {
   if (!/^https?:\/\//i.test(text) || text.length > MAX_URL || !URL.canParse(text)) return false
   const { username, password } = new URL(text)
@@ -116,7 +113,7 @@ export function checkDeviceInfo(
       if (info[name] === undefined) addError(errors, `device_info.${name}`, 'is required')
 }
 
-/** Copies the known attributes, so that a session never stores any others. */
+/** Copies only known attributes, so that a session never stores others. */
 export function keepDeviceInfo(info: Members | undefined, names: readonly string[]): Members | undefined {
   if (info === undefined) return undefined
   return Object.fromEntries(
@@ -134,10 +131,7 @@ const DIGITS: readonly [name: string, pattern: RegExp, rule: string][] = [
   ['recurring_expiration', /^\d{8}$/, 'must have 8 digits: YYYYMMDD'],
 ]
 
-/**
- * Returns all errors by property path. `type`: the type of the session. If the type is not known yet, the checks that
- * depend on the type are left out.
- */
+/** `type`: the type of the session. Without `type`, the checks that depend on the type are left out. */
 export function checkAuthentication(
   request: Lenient<AuthenticationRequest>,
   type?: ThreeDsSessionRecord['type'],
@@ -184,10 +178,6 @@ function requireMembers(
   }
 }
 
-/**
- * The brand that the request names, in upper or lower case. Returns undefined if the session does not have this
- * brand.
- */
 export function chooseBrand(
   { brands }: Pick<ThreeDsSessionRecord, 'brands'>,
   wanted: string,

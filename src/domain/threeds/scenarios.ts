@@ -1,22 +1,15 @@
-/**
- * The decisions of the pretended bank about a card. At its creation, a session gets the scenario of its card.
- */
+/** The decisions of the simulated bank about a card. A new session gets the scenario of its card. */
 import type { FinalStatus, StatusReason } from './enumerations.js'
 
 export interface Scenario {
-  /** The final status of an authentication. Absent if the card cannot be authenticated. */
+  /** Absent if the card cannot be authenticated. */
   final?: FinalStatus
-  /**
-   * The way in which the bank asks the cardholder before the bank decides. Without `challenge`, the bank decides
-   * immediately.
-   */
+  /** How the bank asks the cardholder. If absent, the bank decides immediately. */
   challenge?: 'static' | 'out-of-band'
   isMandated?: true
-  /** The bank has no page for the method step. */
   hasNoMethod?: true
-  /** The operation that fails as if the external 3DS service had returned an error. */
+  /** This operation fails as if the external 3DS service had returned an error. */
   failsAt?: 'create' | 'authenticate'
-  /** Whether the card belongs to no card scheme. */
   isUnsupported?: true
 }
 
@@ -58,7 +51,6 @@ export function describeScenario(name: ScenarioName): string {
   return `${hasNoMethod ? 'no method step, ' : ''}${form}, then ${final}`
 }
 
-/** The reason that answers give for a status. The statuses `successful` and `attempted` have no reason. */
 export const REASONS: { readonly [S in FinalStatus]?: StatusReason } = {
   failed: 'card-authentication-failed',
   unavailable: 'cardholder-not-enrolled',

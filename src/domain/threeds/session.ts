@@ -1,6 +1,5 @@
 /**
- * The states of a session of 3-D Secure, as pure functions. Each function returns the changed record. Pages, operations and
- * timers of this server change sessions only through these functions.
+ * Pure functions that change a session of 3-D Secure. Each function returns the changed record.
  *
  * created → (method step done) → authenticated → for a challenge: pending → ended → final
  */
@@ -16,17 +15,12 @@ import { REASONS, scenarioOf } from './scenarios.js'
 
 const MINUTE_MS = 60_000
 /**
- * A session that is not authenticated expires together with its token. If the token does not expire, the session
- * expires after this time.
+ * A session that is not authenticated expires together with its token, or after this time if the token does not expire.
  */
 export const SESSION_MS = 60 * MINUTE_MS
-/** A browser challenge without an answer ends after this time. */
 export const CHALLENGE_MS = 10 * MINUTE_MS
-/** A decoupled challenge ends after this time. */
 export const DECOUPLED_MS = MINUTE_MS
-/** After this many wrong codes a challenge has failed. */
 export const MAX_ATTEMPTS = 3
-/** The code that the page of a challenge accepts. */
 export const CHALLENGE_CODE = '1234'
 
 export const OUTCOMES = [
@@ -40,10 +34,7 @@ export const OUTCOMES = [
 ] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/**
- * The actions of a cardholder on the page of a challenge. `done` confirms a challenge that the cardholder
- * answers in another app (out of band).
- */
+/** `done`: the cardholder has answered in another app (out of band). */
 export type ChallengeAnswer = { code: string } | 'done' | 'cancel'
 
 type Session = ThreeDsSessionRecord
@@ -66,15 +57,10 @@ export function isChallenged(session: Session): session is Challenged {
   return session.authentication?.challenge !== undefined
 }
 
-/** Returns undefined if the method step was already done, or if the session has no method step. */
 export function completeMethod(session: Session): Session | undefined {
   return session.method === 'waiting' ? { ...session, method: 'done' } : undefined
 }
 
-/**
- * Authenticates the session at `now`, and gives new ids to the transactions of the session.
- * @throws CofferError `conflict` if the session is authenticated already
- */
 export function authenticate(
   session: Session,
   { brand, challenge_preference, request_decoupled_challenge, paid }: AuthenticationWishes,
@@ -120,7 +106,6 @@ function resultOf(status: FinalStatus): ThreeDsResult {
   return { status, ...(reason && { reason }) }
 }
 
-/** The result that the bank gives if nobody chooses another result. */
 function usualResult({ scenario }: Session): ThreeDsResult {
   return resultOf(scenarioOf(scenario).final ?? 'unavailable')
 }
@@ -155,25 +140,19 @@ export function settle(session: Session, now: number): Session {
   return change(session, { ended, endedBy: 'clock' })
 }
 
-/** Whether a challenge waits for a decision. Requires: {@link settle} has returned the session. */
+/** Requires: {@link settle} has returned the session. */
 export function isPending(session: Session): session is Challenged {
   return isChallenged(session) && session.authentication.challenge.ended === undefined
 }
 
-/** Whether the result of the challenge was retrieved. */
 export function isFinal({ authentication }: Session): boolean {
   return authentication?.isFinal === true
 }
 
-/** Remembers that the browser has opened the challenge. Returns undefined if the session does not change. */
 export function openChallenge(session: Challenged): Challenged | undefined {
   return session.authentication.challenge.isOpened ? undefined : change(session, { isOpened: true })
 }
 
-/**
- * Decides a pending challenge. Without `outcome`, the scenario of the card decides.
- * @throws CofferError `conflict` if no challenge is pending
- */
 export function decide(
   session: Session,
   outcome?: Outcome,
@@ -184,10 +163,6 @@ export function decide(
   return change(session, { ended, endedBy })
 }
 
-/**
- * Applies what the cardholder does on the page. A wrong code leaves the challenge pending, until the third wrong code.
- * @throws CofferError `conflict` if no challenge is pending
- */
 export function answerChallenge(session: Session, answer: ChallengeAnswer): Challenged {
   if (!isPending(session)) throw conflict('No challenge of this session waits for an answer.')
   const endedBy = 'cardholder'
@@ -201,10 +176,6 @@ export function answerChallenge(session: Session, answer: ChallengeAnswer): Chal
   return change(session, { attempts, ended, endedBy })
 }
 
-/**
- * Makes the result of a challenge final.
- * @throws CofferError `conflict` if the session has no challenge, or if the challenge is not over
- */
 export function retrieveResult(session: Session): Challenged {
   if (!isAuthenticated(session)) throw conflict('This session is not authenticated, so it has no challenge.')
   if (!isChallenged(session)) throw conflict('This session was authenticated without a challenge.')
@@ -213,16 +184,13 @@ export function retrieveResult(session: Session): Challenged {
   return { ...session, authentication: { ...authentication, isFinal: true } }
 }
 
-/** Returns the status of an ended challenge in the words that web pages and events use. */
+/** Web pages and events distinguish only these two statuses. */
 export function toldStatus({ authentication }: Challenged): 'successful' | 'failed' {
   const { status } = authentication.challenge.ended ?? {}
   return status === 'successful' || status === 'attempted' ? 'successful' : 'failed'
 }
 
-/**
- * The result that the session shows now. Until the result of the challenge is retrieved, the session shows the result
- * that `authenticate` answered.
- */
+/** Until the result of the challenge is retrieved, returns the result of `authenticate`. */
 export function shownResult({ first, challenge, isFinal }: ThreeDsAuthentication): ThreeDsResult {
   return (isFinal && challenge?.ended) || first
 }

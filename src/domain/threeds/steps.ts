@@ -1,7 +1,4 @@
-/**
- * The steps of a session, with the messages that they have in the log. The dashboard recognizes a step by the message
- * of its log record.
- */
+/** The steps of a session, with their log messages. The dashboard recognizes a step by its message. */
 export const STEP_MESSAGES = {
   created: '3DS session created',
   described: '3DS session updated',
@@ -17,7 +14,6 @@ export type StepName = keyof typeof STEP_MESSAGES
 
 const NAMES = Object.keys(STEP_MESSAGES) as StepName[]
 
-/** Returns undefined if the message is about no step of a session. */
 export function stepOf(message: string): StepName | undefined {
   return NAMES.find((name) => STEP_MESSAGES[name] === message)
 }

@@ -1,4 +1,4 @@
-/** The forms in which answers show a session. An attribute without a value is absent. */
+/** The form of sessions in answers. An attribute without a value is absent. */
 import { omitUndefined } from '../omit-undefined.js'
 import type { ThreeDsSessionRecord } from '../records/threeds-record.js'
 import {
@@ -14,10 +14,7 @@ import { type Authenticated, isAuthenticated, shownResult } from './session.js'
 
 const VERSION = '2.2.0'
 const DIRECTORY_SERVER = 'M000000003'
-/**
- * The authentication value in all answers that contain one: 20 bytes in base64. All samples of the service have this
- * value.
- */
+/** 20 bytes in base64. All samples of the service have this value. */
 const AUTHENTICATION_VALUE = 'LVJhdmVsaW4gVGVzdCBWYWx1ZS0='
 
 type Session = ThreeDsSessionRecord
@@ -126,10 +123,7 @@ export function viewAuthentication(session: Authenticated) {
   }
 }
 
-/**
- * Returns the authentication value and the indicator (ECI), with which a payment proves that the cardholder
- * was authenticated.
- */
+/** With the authentication value and the indicator (ECI), a payment proves that the cardholder was authenticated. */
 function describeProof(
   status: string,
   brand: BrandName | undefined,

@@ -2,7 +2,7 @@ import { brandOf } from './card-number.js'
 
 type Brand = NonNullable<ReturnType<typeof brandOf>>
 
-/** The names of brands for people, as the service spells them. */
+/** The names as the service spells them. */
 export const BRAND_NAMES = {
   visa: 'Visa',
   mastercard: 'Mastercard',

@@ -1,7 +1,6 @@
 /**
- * The verification code of a card, `data.cvc`. The vault deletes the code some time after the code was stored. Ids,
- * fingerprints and search indexes are kept longer. Therefore no id, fingerprint or search index may be derived from
- * the code.
+ * The verification code of a card, `data.cvc`. The vault deletes the code earlier than ids, fingerprints and search
+ * indexes. Therefore no id, fingerprint or search index may be derived from the code.
  */
 import { isObject } from '../json/json.js'
 import type { TokenRecord } from '../records/token-record.js'
@@ -26,7 +25,7 @@ export function lastingData({ data, code }: Coded): unknown {
   return code === undefined ? data : withoutCode(data)
 }
 
-/** The token or token intent at `time` (ms of the clock of codes). An expired code is left out. */
+/** Leaves out an expired code. `time`: ms of the clock `StoreReader.codeTime`. */
 export function tokenAt<R extends TokenRecord>(record: R, time: number): R {
   if (record.code?.until === undefined || time < record.code.until) return record
   const token = { ...record, data: withoutCode(record.data) }

@@ -1,6 +1,6 @@
 /**
- * Made-up data for each token type. This data shows what a caller would see, without the data of a stored token. The
- * card is a published test card. The other numbers belong to nobody.
+ * Made-up data that shows what a caller would see. The card is a published test card. The other numbers belong to
+ * nobody.
  */
 import { containerAncestors } from '../access/container.js'
 import { TOKEN_TYPES, type TokenTypeName } from './token-types.js'
@@ -10,8 +10,8 @@ const ROUTING_NUMBER = '110000000'
 const ACCOUNT_NUMBER = '000123456789'
 
 /**
- * The data of each type. A generic token has no fixed shape, so it has two examples: an object, and a text for masks that
- * expect text.
+ * A generic token has no fixed shape. Therefore there are two examples: an object, and a text for masks that expect
+ * text.
  */
 const EXAMPLES: Readonly<Record<TokenTypeName, readonly unknown[]>> = {
   token: [
@@ -32,9 +32,8 @@ export function examplesOf(type: TokenTypeName): readonly unknown[] {
 }
 
 /**
- * Returns the type of the example for a container that no token uses. The usual container of this type is the given
- * container, or is below the given container, or has the same first name in its path. The example for the container
- * `/` is a card.
+ * For a container that no token uses. Chooses the type whose usual container is in `container`, or at least in the same
+ * top-level container. For `/`, the type is `card`.
  */
 export function exampleTypeOf(container: string): TokenTypeName {
   const [, top = '/'] = containerAncestors(container).toReversed()

@@ -17,8 +17,8 @@ export type SearchField = Record<'field' | 'value', string>
 export type EqualsTerm = SearchField & { kind: 'equals' }
 
 /**
- * A range of times in ms since the epoch. The range includes `from` and excludes `below`. An absent `from` or `below`
- * means that the range is unlimited in this direction.
+ * In ms since the epoch. `from` is included, and `below` is excluded. If one of the two is absent, the range has no
+ * limit on that side.
  */
 export interface RangeTerm {
   kind: 'range'
@@ -49,8 +49,7 @@ export function parseSearchQuery(text: string): SearchQuery | undefined {
 }
 
 /**
- * Parses a query without parentheses: terms that are joined by AND and have only these `fields`. `advice`: the end of
- * the error message about any other query.
+ * Accepts only terms of these `fields`, joined by AND, without parentheses. `advice`: the end of the error message.
  * @throws CofferError `validation` under `query`, with the column
  */
 export function parseJoinedTerms(text: string, fields: readonly string[], advice: string): EqualsTerm[] {
@@ -64,10 +63,7 @@ export function parseJoinedTerms(text: string, fields: readonly string[], advice
   })
 }
 
-/**
- * NOT binds more strongly than AND, and AND more strongly than OR. Parentheses and NOT nest at most {@link
- * MAX_TERMS} deep.
- */
+/** NOT binds more strongly than AND, and AND more strongly than OR. */
 class QueryParser {
   readonly #text: string
   #at = 0
@@ -109,7 +105,7 @@ class QueryParser {
     const [, prefix = '', quoted, plain] = this.#take(FIELD) ?? []
     const field = prefix + (unquote(quoted) ?? plain ?? '')
     const isRange = RANGE_FIELDS.includes(field)
-    // A text with more than 8 characters may be a complete value, and a message must not repeat a value.
+    // A longer text may be a complete value, which a message must not repeat.
     const example = /^[A-Za-z\d]{1,8}$/.test(this.#text) ? this.#text : EXAMPLE
     if (this.#text[this.#at++] !== ':') throw refuse(TERMS(example), column)
     if (!isRange && !FIELDS.includes(field) && !(field.startsWith(METADATA) && field !== METADATA)) {
@@ -143,7 +139,7 @@ class QueryParser {
   }
 }
 
-/** `[a TO b]` includes its ends. `{a TO b}` excludes its ends. */
+/** `[a TO b]` includes both ends. `{a TO b}` excludes both ends. */
 function toRange(field: string, isInclusive: boolean, ends: readonly string[], column: number): RangeTerm {
   const [from, to] = ends.map((end) => (end === '*' ? undefined : readDate(end, column)))
   return {

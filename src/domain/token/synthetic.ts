@@ -1,7 +1,4 @@
-/**
- * Generates token data that is valid for its type. The generated numbers belong to nobody. The data depends only on
- * the seed and the shape.
- */
+/** Generates valid token data, which depends only on the seed and the shape. The numbers belong to nobody. */
 import { mapScalars } from '../json/find-texts.js'
 import { isObject } from '../json/json.js'
 import { isLuhnValid } from './luhn.js'
@@ -9,10 +6,7 @@ import { isAbaValid, type TokenTypeName } from './token-types.js'
 
 type Draw = (below: number) => number
 
-/**
- * Returns a pseudorandom generator (mulberry32 over FNV-1a), which repeats its numbers for an equal seed. The
- * generator must not be used for secrets.
- */
+/** A pseudorandom generator (mulberry32 over FNV-1a), not for secrets. */
 export function createDraw(seed: string): Draw {
   let state = 0x811c9dc5
   for (let at = 0; at < seed.length; at++) state = Math.imul(state ^ seed.charCodeAt(at), 0x01000193)
@@ -24,10 +18,7 @@ export function createDraw(seed: string): Draw {
   }
 }
 
-/**
- * Ranges of card numbers that networks and processors publish for tests: the first digits, the length of the number,
- * and the length of the verification code.
- */
+/** Published test ranges: the first digits, the length of the number, and the length of the verification code. */
 const CARD_RANGES = [
   ['42424242', 16, 3],
   ['41111111', 16, 3],
@@ -36,7 +27,7 @@ const CARD_RANGES = [
   ['60111111', 16, 3],
   ['378282', 15, 4],
 ] as const
-/** No Federal Reserve district issues a number that begins like this. */
+/** No Federal Reserve district issues a number that begins with these digits. */
 const ROUTING_PREFIX = '1100000'
 const NAMES = 'Ada Alan Barbara Edsger Grace John Katherine Linus Margaret Tim'.split(' ')
 const SURNAMES = 'Example Fixture Mock Placeholder Sample Stub Template Test'.split(' ')

@@ -1,15 +1,12 @@
 /**
- * The numbers of test cards for which tokens have special rules. A test compares these numbers with
- * `fixtures/cards.json`. This module does not load the file, because commands about tokens would then start more
- * slowly.
+ * Numbers of test cards with special rules for tokens. A test compares the numbers with `fixtures/cards.json`. Loading
+ * this file would slow down commands about tokens.
  */
 
-/**
- * These published numbers fail the Luhn checksum. Nevertheless the data of a card may contain one of these numbers.
- */
+/** Published numbers that fail the Luhn checksum, but are accepted. */
 const NOT_LUHN = /^(?:42000000000000(?:0[2-9]|1[0-7])|6011601160116011|4100000000000003)$/
 
-/** The documented test cards of 3-D Secure, besides the numbers of {@link DOCUMENTED_SERIES}. Each number is between commas. */
+/** The documented test cards of 3-D Secure, except {@link DOCUMENTED_SERIES}. Each number is between commas. */
 const DOCUMENTED =
   ',5204247750001471,6011601160116011,340000000004001,4000020000000000,370000000000002,3566002020360505,' +
   '3566006663297692,4761369980320253,5200000000001104,4005562231212123,4000000000000341,4005571701111111,' +
@@ -22,7 +19,7 @@ export function isAcceptedWithoutLuhn(number: string): boolean {
   return NOT_LUHN.test(number)
 }
 
-/** Whether the issuer of the card wants strong customer authentication. Programs start 3-D Secure only for these cards. */
+/** SCA is strong customer authentication. Programs start 3-D Secure only for cards that require SCA. */
 export function isScaRequired(number: string): boolean {
   return DOCUMENTED.includes(`,${number},`) || DOCUMENTED_SERIES.test(number)
 }

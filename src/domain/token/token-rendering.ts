@@ -1,7 +1,4 @@
-/**
- * Renders expressions over the data of a token. If the data is invalid, `scope.data` is absent, and the
- * expressions are only checked.
- */
+/** If the data of the token is invalid, `scope.data` is absent, and expressions are only checked. */
 import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
 import { Budget } from '../expression/budget.js'
 import type { Expression, Expressions, ExpressionUse, Scope } from '../expression/expression.js'
@@ -23,7 +20,7 @@ export interface Rendering {
   budget: Budget
 }
 
-/** A literal id, or an expression that generates a new id at each call of `draw`. */
+/** An alias is an expression that generates a new id at each call of `draw`. */
 export type GivenId = { kind: 'given'; id: string } | { kind: 'alias'; draw(): string }
 
 export async function readId(rendering: Rendering, id: unknown): Promise<GivenId | undefined> {
@@ -55,8 +52,8 @@ export function requireTokenId(value: unknown): string {
 }
 
 /**
- * If an expression reads a part that the data does not have, the result of the expression is null. A member of the
- * type's default mask (`usual`) is left out if its result is null.
+ * If the data lacks a part, an expression that reads the part is null. A null member of the default mask (`usual`) is
+ * left out.
  */
 export async function renderMask(rendering: Rendering, mask: unknown, usual?: unknown): Promise<unknown> {
   const { expressions, errors, scope, budget } = rendering
@@ -89,8 +86,8 @@ function dropUnset(masked: unknown, mask: unknown, usual: unknown): unknown {
 }
 
 /**
- * Refuses null and blank text as a fingerprint, because all tokens without the data would have equal fingerprints.
- * `usual` is the default of the type, which uses all data and is always accepted.
+ * Refuses null and blank text, because all tokens without the data would have equal fingerprints. `usual`: the default
+ * of the type, which is always accepted.
  */
 export async function renderFingerprint(rendering: Rendering, text: unknown, usual?: string) {
   return collectLater(rendering.errors, 'fingerprint_expression', async () => {
@@ -120,7 +117,7 @@ export async function renderSearchIndexes(rendering: Rendering, texts: unknown):
 }
 
 /**
- * Renders the values of a token's search indexes again, because the vault stores only digests of these values.
+ * The vault stores only digests of the values, so the values are rendered again.
  * @throws CofferError `internal`
  */
 export async function renderSearchOf(

@@ -1,6 +1,4 @@
-/**
- * The token types: the data that each type accepts, and the defaults of each type. Messages never contain a value.
- */
+/** Messages about token data never contain a value. */
 import { type PropertyErrors, validationError } from '../../errors.js'
 import { isObject } from '../json/json.js'
 import { addError, refuseErrors } from '../property-errors.js'
@@ -13,9 +11,9 @@ interface TypeRules {
   readonly mask?: unknown
   readonly search_indexes?: readonly string[]
   readonly isStructured?: true
-  /** Members that a caller may give as integers. The vault stores these members as text. */
+  /** Members that a caller may give as integers. The vault stores text. */
   readonly textMembers?: readonly string[]
-  /** Members that a caller may give as text of digits. The vault stores these members as integers. */
+  /** Members that a caller may give as text of digits. The vault stores integers. */
   readonly integerMembers?: readonly string[]
   check(data: unknown): PropertyErrors
 }
@@ -31,11 +29,7 @@ export function validateData(type: TokenType, data: unknown): PropertyErrors {
   return data === null ? { data: [DATA_NOT_NULL] } : type.check(data)
 }
 
-/**
- * Removes null members of a structured type, and converts `textMembers` to text and `integerMembers` to
- * integers.
- * @throws CofferError `validation` with all errors
- */
+/** @throws CofferError `validation` with all errors */
 export function readData(type: TokenType, data: unknown): unknown {
   refuseErrors(validateData(type, data))
   if (!type.isStructured) return data
@@ -55,10 +49,7 @@ export function findTokenType(name: unknown): TokenType {
   throw validationError(`must be one of ${TOKEN_TYPE_NAMES.join(', ')}`)
 }
 
-/**
- * The checksum of an ABA routing number of nine digits. The sum with the weights 3, 7 and 1 is a multiple of
- * 10, and not all digits are zero.
- */
+/** Whether nine digits are a valid ABA routing number. */
 export function isAbaValid(digits: string): boolean {
   const weights = [3, 7, 1]
   const sum = [...digits].reduce((total, digit, index) => total + Number(digit) * weights[index % 3]!, 0)
@@ -82,10 +73,7 @@ function digitsBetween(least: number, most: number): Check {
   )
 }
 
-/**
- * The check also accepts text that has at most as many digits as `most` (see `integerMembers`). Leading zeros are
- * allowed.
- */
+/** Also accepts text with at most as many digits as `most` (see `integerMembers`). Leading zeros are allowed. */
 function integerBetween(least: number, most: number): Check {
   const digits = new RegExp(`^[0-9]{1,${String(most).length}}$`)
   const isInteger = (value: unknown) =>
@@ -102,7 +90,7 @@ const cardNumber = matching(
 /** Some published test cards fail the checksum. Only cards may have these numbers. */
 const numberOfCard: Check = (value) =>
   typeof value === 'string' && isAcceptedWithoutLuhn(value) ? undefined : cardNumber(value)
-/** The published routing number of a test account that is disabled fails the checksum. */
+/** The published routing number of a disabled test account fails the checksum. */
 const TEST_ROUTING_NUMBER = '021000020'
 const routingNumber = matching(
   /^[0-9]{9}$/,
@@ -140,10 +128,7 @@ function structure(required: Record<string, Check>, optional: Record<string, Che
   }
 }
 
-/**
- * Errors show only property names that match this expression. Any other name may itself be sensitive, for example a
- * card number as a key.
- */
+/** Errors contain only property names of this form. Another name may itself be sensitive, such as a card number. */
 const SHOWABLE_NAME = /^[A-Za-z_][A-Za-z_-]{0,63}$/
 
 const REVEAL_LAST_4 = '{{ data | reveal_last: 4 }}'

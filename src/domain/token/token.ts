@@ -29,10 +29,7 @@ export interface TokenRules {
   now: number
 }
 
-/**
- * A valid token. Without `id`, the vault generates an id. Without `expires` (ms since the epoch), the token
- * never expires.
- */
+/** Without `id`, the vault generates an id. Without `expires` (ms since the epoch), the token never expires. */
 export type TokenDraft = Awaited<ReturnType<typeof validateAndRender>>
 
 type Input = Readonly<Record<string, unknown>>
@@ -49,8 +46,8 @@ type Attribute = Exclude<
 >
 
 /**
- * The attributes before validation, with their defaults. `awaitsData`: the data comes later, from the token
- * intent or from the decryption.
+ * The attributes before validation, with their defaults. `awaitsData`: the data comes later, from the token intent or
+ * the decryption.
  */
 type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'>, unknown> & {
   id?: unknown
@@ -75,7 +72,7 @@ export function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraf
   const isEncrypted = isGiven(input.encrypted)
   if (awaitsIntentData) checkIntentId(input, errors)
   else if (isEncrypted) checkEncrypted(input, errors)
-  // If the type is unknown, the other attributes are validated by the rules of the least restrictive type.
+  // If the type is unknown, the rules of the least restrictive type apply.
   const isTyped = !awaitsIntentData || isGiven(input.type)
   const type = (isTyped && collect(errors, 'type', () => findTokenType(input.type))) || findTokenType('token')
   const requested: RequestedToken = {
@@ -96,8 +93,8 @@ export function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraf
 }
 
 /**
- * Makes the checks of a patch that do not need the stored token.
- * @throws CofferError `validation` with all errors by path
+ * Makes the checks that do not need the stored token.
+ * @throws CofferError `validation` with all errors
  */
 export async function checkPatch(patch: Input, { expressions, budget, now }: TokenRules): Promise<void> {
   const errors: PropertyErrors = {}
@@ -106,7 +103,7 @@ export async function checkPatch(patch: Input, { expressions, budget, now }: Tok
   if (patch.containers !== undefined) checkContainers(patch.containers, 'containers', errors)
   checkMetadata(mergePatch({}, patch.metadata ?? {}), errors)
   readExpiry(patch.expires_at, now, errors)
-  // If the scope has no data, the expressions are only checked and not rendered.
+  // Without data in the scope, expressions are only checked.
   const rendering: Rendering = { expressions, errors, scope: {}, budget }
   await renderMask(rendering, patch.mask ?? undefined)
   if ((patch.fingerprint_expression ?? undefined) !== undefined)
@@ -147,10 +144,7 @@ export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/**
- * Refuses these attributes, which name another source for the data than the attribute `data`. If the vault ignored
- * one of them, the vault would store a wrong value.
- */
+/** `names`: other sources of the data. If they were ignored, the vault would store a wrong value. */
 function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
   for (const name of names)
     if (isGiven(input[name])) addError(errors, name, 'is not supported; give the value as data')
@@ -218,10 +212,7 @@ async function validateAndRender(requested: RequestedToken, rules: TokenRules, e
   }
 }
 
-/**
- * The fingerprint text of `data` and `metadata`, by the expression of `original`. Returns undefined if the expression
- * returns no usable value.
- */
+/** Uses the expression of `original`. Returns undefined if the expression gives no usable value. */
 export async function fingerprintTextBy(
   original: Pick<TokenRecord, 'type' | 'fingerprint_expression'>,
   { data, metadata }: Pick<TokenRecord, 'data' | 'metadata'>,
@@ -239,10 +230,7 @@ function formatFingerprint(type: string, rendered: unknown): string {
   return JSON.stringify([type, typeof rendered === 'string' ? rendered : canonicalJson(rendered)])
 }
 
-/**
- * `lasting`: the data without the code. If the mask is not the default of the type, the mask is also rendered over this
- * data.
- */
+/** `lasting`: the data without the code. */
 async function readCode(
   whole: Rendering,
   lasting: unknown,
@@ -251,8 +239,7 @@ async function readCode(
 ): Promise<DraftCode> {
   const isUsual = mask === undefined || mask === type.mask
   if (isUsual || canonicalJson(mask) === canonicalJson(type.mask)) return { sets: setsCode }
-  // After the code has expired, tokens show the mask that was rendered without the code. Members that need the code are
-  // missing in this mask.
+  // After the code has expired, reads return the mask that was rendered without the code.
   const rendering = { ...whole, scope: { data: lasting }, errors: {} }
   const later = (await renderMask(rendering, mask, type.mask)) ?? null
   return canonicalJson(later) === canonicalJson(masked)

@@ -1,12 +1,8 @@
-/**
- * The answers of networks about a card. This module is loaded only when it is used, because it loads the table of
- * test cards.
- */
+/** Import this module dynamically, because it loads the table of test cards. */
 import { findPublished } from '../test-cards/table.js'
 import { brandOf } from '../token/card-number.js'
 import type { ResultCode } from './result-codes.js'
 
-/** A request in real time asks only these networks. A batch job also asks all other networks. */
 const REAL_TIME = ['visa', 'mastercard']
 const BATCH = [...REAL_TIME, 'discover', 'american-express']
 
@@ -17,10 +13,6 @@ export interface CardChange {
   new_expiration_year?: number
 }
 
-/**
- * What the network of the card answers. The answer depends on the card number, and not on the expiration
- * date.
- */
 export function askNetwork(number: string, { isBatch }: { isBatch: boolean }): CardChange {
   const brand = brandOf(number)
   if (brand === undefined || !(isBatch ? BATCH : REAL_TIME).includes(brand))

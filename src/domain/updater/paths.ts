@@ -1,14 +1,11 @@
-/** The addresses for the files of batch jobs. This module is loaded with each server. */
+/** The addresses of the files of batch jobs. */
 const FILES_PATH = '/account-updater/files/'
 
 export const FILES_ROUTE = `${FILES_PATH}{id}`
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
 
-/**
- * Returns the id of the job to which the file at this path belongs. Returns an empty text if the id has an invalid
- * form, and undefined if the path is not below the path of the files.
- */
+/** Returns empty text if the id is invalid, and undefined if the path is not below {@link FILES_PATH}. */
 export function jobOfPath(path: string): string | undefined {
   if (!path.startsWith(FILES_PATH)) return undefined
   const id = path.slice(FILES_PATH.length)

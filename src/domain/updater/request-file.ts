@@ -7,7 +7,7 @@ const CENTURY = 2000
 const BYTE_ORDER_MARK = '\ufeff'
 
 export interface FileHeader {
-  /** The place of each column. -1: the file lacks the column. */
+  /** The index of each column, or -1 if the file lacks the column. */
   columns: Record<'token' | 'expiration_year' | 'expiration_month', number>
   /** The position of the first row, in characters. */
   end: number
@@ -20,7 +20,7 @@ export interface RequestRow {
   expiration_month: string
 }
 
-/** Returns a text if the file cannot be processed: the error of the job. */
+/** If the file cannot be processed, returns the error of the job. */
 export function readHeader(text: string): FileHeader | string {
   if (text.replace(BYTE_ORDER_MARK, '').trim() === '') return 'File cannot be empty'
   if (countLines(text) > MAX_LINES) return `File cannot have more than ${MAX_LINES} lines`
@@ -33,7 +33,7 @@ export function readHeader(text: string): FileHeader | string {
   return { columns: { token: placeOf('token'), expiration_year, expiration_month }, end }
 }
 
-/** Reads at most `most` rows that begin at `from`. Skips empty lines. `end`: where the next row begins. */
+/** Skips empty lines. `end`: where the next row begins. */
 export function readRows(
   text: string,
   { columns }: FileHeader,
@@ -56,10 +56,7 @@ export function readRows(
   return { rows, end }
 }
 
-/**
- * Returns the month and the year of a row. An empty field gives undefined. A text that is not a month or a
- * year gives NaN.
- */
+/** An empty field gives undefined. An invalid field gives NaN. */
 export function readDate({ expiration_month: month, expiration_year: year }: RequestRow) {
   const isMonth = /^(?:0?[1-9]|1[0-2])$/.test(month)
   const isYear = /^\d{2}$/.test(year)
@@ -75,7 +72,7 @@ function countLines(text: string): number {
   return lines
 }
 
-/** Reads one record of the file. A field in quotes may contain commas, line breaks and doubled quotes. */
+/** A field in quotes may contain commas, line breaks and doubled quotes. */
 function readRecord(text: string, from: number): { fields: string[]; end: number } {
   const fields: string[] = []
   let field = ''
@@ -94,7 +91,7 @@ function readRecord(text: string, from: number): { fields: string[]; end: number
   return { fields: [...fields, field], end: text.length }
 }
 
-/** `end`: the place of the closing quote. If there is no closing quote, the field is the rest of the text. */
+/** `end`: the position of the closing quote, or the end of the text if the quote is not closed. */
 function readQuoted(text: string, from: number): { value: string; end: number } {
   let value = ''
   for (let at = from; at < text.length; at++) {

@@ -1,7 +1,4 @@
-/**
- * The codes with which the account updater answers. An answer with `UPD_PAN` or `UPD_EXP_DATE` also contains
- * a new token.
- */
+/** An answer with `UPD_PAN` or `UPD_EXP_DATE` also contains a new token. */
 export const RESULT_CODES = [
   'NO_UPDATE',
   'UPD_PAN',

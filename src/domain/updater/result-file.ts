@@ -1,4 +1,4 @@
-/** Writes the result of a batch job as CSV (RFC 4180), with line feeds. */
+/** Writes the result of a batch job as CSV (RFC 4180), but ends each line with a line feed. */
 import type { RequestRow } from './request-file.js'
 import type { ResultCode, ResultVersion } from './result-codes.js'
 
@@ -11,7 +11,6 @@ const COLUMNS = [
   'new_expiration_month',
   'result_code',
 ] as const
-/** The columns that each version adds. */
 const ADDED: Record<ResultVersion, readonly string[]> = {
   '1': [],
   '1.1': ['new_fingerprint', 'new_brand'],

@@ -1,9 +1,9 @@
-/** Checks the form of the payloads of Apple Pay. The content of a payload is encrypted. */
+/** Checks the form of Apple Pay payloads, whose content is encrypted. */
 import { isObject } from '../json/json.js'
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
-/** Whether the payload has the form of a payload of the version `EC_v1`. Payloads with RSA are not supported. */
+/** Accepts the version `EC_v1`. Payloads with RSA are not supported. */
 export function isApplePayload(payload: Readonly<Record<string, unknown>>): boolean {
   const { version, data, signature, header } = payload
   return (

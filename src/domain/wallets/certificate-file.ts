@@ -1,19 +1,15 @@
-/**
- * Checks the outer form of PKCS#12 files. The files are not opened: their content is encrypted with the password, often
- * by outdated ciphers.
- */
+/** Checks only the outer form of PKCS#12 files, because their content is often encrypted with outdated ciphers. */
 import { validationError } from '../../errors.js'
 
 const MAX_FILE_BYTES = 64 * 1024
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 const RULE = `must be a PKCS#12 file of at most ${MAX_FILE_BYTES} bytes, as base64`
 const SEQUENCE = 0x30
-/** A length byte of `0x80` means that two zeros mark the end of the sequence. */
+/** This length byte means that two zeros end the sequence. */
 const INDEFINITE = 0x80
-/** The version of a PKCS#12 file: the integer 3. The version is the first element of the outer sequence. */
+/** The version of a PKCS#12 file is the integer 3, which is the first element of the outer sequence. */
 const VERSION = [0x02, 0x01, 0x03]
 
-/** Returns the bytes of the file. @throws CofferError `validation` */
 export function readCertificateFile(text: string): Uint8Array<ArrayBuffer> {
   if (text.length <= Math.ceil(MAX_FILE_BYTES / 3) * 4 && BASE64.test(text)) {
     const bytes = Uint8Array.from(Buffer.from(text, 'base64'))
@@ -22,10 +18,7 @@ export function readCertificateFile(text: string): Uint8Array<ArrayBuffer> {
   throw validationError(RULE)
 }
 
-/**
- * Whether the bytes are one sequence that begins with the version of PKCS#12. Some programs write sequences of
- * indefinite length, which end with two zeros.
- */
+/** Some programs write sequences of indefinite length, which end with two zeros. */
 function isPkcs12(bytes: Uint8Array): boolean {
   const [tag, first = 0] = bytes
   const lengthBytes = first < INDEFINITE ? 0 : first - INDEFINITE

@@ -1,5 +1,3 @@
-/** The domains that are registered for Apple Pay. */
-
 export const MAX_DOMAINS = 99
 
 const MAX_NAME_LENGTH = 253
@@ -8,7 +6,7 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
 export const DOMAIN_RULE =
   'must be a domain such as shop.example.com: without a scheme, port, path or wildcard, and non-ASCII letters in the form xn--'
 
-/** Whether the text is the name of a host. An address of IPv4 is no name, because its last label is a number. */
+/** An IPv4 address is no domain name, because its last label is a number. */
 export function isDomainName(text: string): boolean {
   const labels = text.split('.')
   return (
@@ -18,12 +16,10 @@ export function isDomainName(text: string): boolean {
   )
 }
 
-/** Whether two names are the same domain. Upper and lower case are equal in domains. */
 export function isSameDomain(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase()
 }
 
-/** Appends the names that `domains` does not contain, in the order of `names`. */
 export function addDomains(domains: readonly string[], names: readonly string[]): string[] {
   const added = [...domains]
   const known = new Set(domains.map((each) => each.toLowerCase()))

@@ -13,9 +13,8 @@ export interface GooglePayData {
 }
 
 /**
- * - `encrypted`: a payload that a real wallet could have made. The content of this payload is unknown.
- * - `card`: a plain payload of the protocol `BasisTheory`, for tests. The members of `card` are not validated yet. If
- *   `authentication` is present, the number of the card belongs to one device.
+ * `encrypted`: a payload with unknown content. `card`: a plain payload for tests, whose members are not validated yet.
+ * With `authentication`, the card number belongs to one device.
  */
 export type GooglePayload =
   | { kind: 'encrypted'; isWellFormed: boolean }
@@ -30,7 +29,6 @@ const MAX_PLAIN_MESSAGE = 2_000
 const MAX_AUTHENTICATION = 1_000
 const ENCRYPTED_MEMBERS = ['encryptedMessage', 'ephemeralPublicKey', 'tag']
 
-/** @throws CofferError `validation` */
 export function readGooglePayload(data: GooglePayData): GooglePayload {
   const { protocolVersion, signature } = data
   if (protocolVersion === 'ECv2') return readEncrypted(data)
@@ -65,26 +63,22 @@ function isEncryptedMessage(text = ''): boolean {
   return isObject(message) && ENCRYPTED_MEMBERS.every((name) => isText(message[name]))
 }
 
-/** A text or a number of JSON. In valid JSON, every match begins at the beginning of a text or number. */
+/** In valid JSON, every match is a whole text or a whole number. */
 const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
-/**
- * Parses the JSON object. The numbers in the object become texts with the same digits, because a double cannot hold
- * 19 digits.
- */
+/** Numbers become texts with the same digits, because a double cannot hold 19 digits. */
 function readPlainMessage(text = ''): Record<string, unknown> {
   if (text.length > MAX_PLAIN_MESSAGE)
     throw invalid(SIGNED_MESSAGE, `must have at most ${MAX_PLAIN_MESSAGE} characters`)
   const replaceNumbers = (replace: (number: string) => string) =>
     text.replaceAll(TEXT_OR_NUMBER, (found) => (found.startsWith('"') ? found : replace(found)))
   try {
-    // This call throws if the message is no JSON, for example if the name of a member is a number without quotes. The
-    // next line would add the quotes, and thereby make the message valid.
+    // Throws if the message is not JSON. The next line adds quotes, which could make an invalid message valid.
     parseJson(replaceNumbers(() => '0'))
     const message = parseJson(replaceNumbers((number) => `"${number}"`))
     if (isObject(message)) return message
   } catch {
-    // The error is replaced, because its message names positions in the changed text and not in the message.
+    // The error is replaced, because its message names positions in the changed text.
   }
   throw invalid(SIGNED_MESSAGE, 'must be the text of a JSON object')
 }

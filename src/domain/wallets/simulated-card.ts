@@ -1,4 +1,4 @@
-/** The card that stands for the card in an encrypted payload, and the dates of cards. */
+/** The card that replaces the card in an encrypted payload. */
 import type { WalletAuthentication, WalletCard } from '../records/wallet-record.js'
 
 const MONTH = 6
@@ -9,13 +9,12 @@ export const SIMULATED_AUTHENTICATION: WalletAuthentication = {
   eci_indicator: '7',
 }
 
-/** `now`: ms since the epoch. */
 export function simulateCard(now: number): WalletCard {
   const expiration_year = new Date(now).getUTCFullYear() + YEARS_AHEAD
   return { number: '4242424242424242', expiration_month: MONTH, expiration_year }
 }
 
-/** Returns the first moment after the last month of the card, in ms since the epoch. */
+/** Returns the end of the expiration month, in ms since the epoch. */
 export function endOfCard({ expiration_month, expiration_year }: WalletCard): number {
   return Date.UTC(expiration_year, expiration_month)
 }

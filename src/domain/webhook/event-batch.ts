@@ -1,7 +1,6 @@
 /**
- * The events that one unit of work stores together. For a request with many events, one record for all events costs
- * much less than one record for each event and webhook. While a webhook cannot be called, only small records wait for
- * the webhook.
+ * The events that one unit of work stores together. One record for all events costs much less than one record for each
+ * event and webhook.
  */
 import type {
   BatchedEvent,
@@ -27,9 +26,7 @@ export interface SubscribedEvent {
 
 type Common = Pick<EventBatchRecord, 'tenant_id' | 'trace_id' | 'actors' | 'created_at' | 'kept_from'>
 
-/**
- * Divides these events into batches, and keeps their order. Each batch is returned with one waiting record per webhook.
- */
+/** Keeps the order of the events. Each batch has one waiting record for each webhook. */
 export function formBatches(
   events: readonly SubscribedEvent[],
   common: Common,
@@ -113,8 +110,8 @@ export function countValues({ webhook_id, places }: WaitingBatchRecord): string[
 }
 
 /**
- * To count the waiting events of a webhook, multiply each `weight` by the number of rows with its `value`,
- * and add the products.
+ * To count the waiting events of a webhook, multiply each `weight` by the number of rows with `value`, and add the
+ * products.
  */
 export function countKeys(webhookId: string): { value: string; weight: number }[] {
   return Array.from({ length: COUNT_BITS }, (_, bit) => {

@@ -7,14 +7,13 @@ const TOKEN = 'id type metadata containers fingerprint fingerprint_expression se
 const APPLICATION = 'id type name permissions rules created_by created_at'
 const PROXY = 'id name application_id destination_url require_authentication=require_auth'
 const SESSION = 'id created_by created_at expires_at issued_to_application'
-/** The card of a 3DS session. */
 const CARD = 'token_id token_intent_id card_brand'
 const NETWORK_TOKEN = `id status token_id token_intent_id ${MADE}`
 const INVITATION = `id email role expires_at ${MADE}`
 
 /**
- * The attributes of the object of each event. `name=stored` means that the record has the attribute `name` under the
- * name `stored`.
+ * The attributes in each event. In `name=stored`, `name` is the name in the event, and `stored` is the name in the
+ * record.
  */
 const EVENTS = {
   'token.created': `${TOKEN} ${MADE}`,
@@ -81,8 +80,7 @@ export const SENT_EVENT_TYPES: readonly string[] = Object.keys(EVENTS).sort()
 export const EVENT_TYPES: readonly string[] = [...SENT_EVENT_TYPES, ...SILENT].sort()
 
 /**
- * `about`: the record that the event is about. The event has the attributes of this record that {@link EVENTS} lists.
- * `more`: further objects, which are sent unchanged.
+ * `about`: the record from which the attributes in {@link EVENTS} are taken. `more`: further objects, sent unchanged.
  */
 export interface WebhookEvent {
   type: EventType
@@ -90,10 +88,7 @@ export interface WebhookEvent {
   more?: Record<string, object> | undefined
 }
 
-/**
- * An event that a user has triggered as a test. The event is sent to the given webhooks, even if they do not
- * subscribe to this type.
- */
+/** A test event for these webhooks, even if they do not subscribe to its type. */
 export interface TriggeredEvent {
   type: string
   data: Record<string, object>
@@ -121,10 +116,7 @@ const EVENT_PREFIXES: { [E in EntityType]?: string } = {
   member: 'tenant.member',
 }
 
-/**
- * Returns the event of a logged operation. Returns undefined if the operation has no event, or if the handler of the
- * operation emits the event.
- */
+/** Returns undefined if the operation has no event, or if its handler emits the event. */
 export function eventOf(entity: EntityType, operation: string): EventType | undefined {
   const type = `${EVENT_PREFIXES[entity] ?? entity}.${operation.replace(/e$/, 'ed')}`
   return Object.hasOwn(EVENTS, type) && entity !== 'tenant' ? (type as EventType) : undefined
@@ -148,8 +140,8 @@ export function payloadOf({ event, tenant_id, attempted_at }: DeliveryRecord) {
 const PAUSES_S = [1, 4, 16, 64, 256, 1024, 2400, 2400, 2400]
 
 /**
- * Returns the time in ms until the next attempt, after `attempts` failed attempts. Returns undefined after the last
- * attempt.
+ * Returns the ms until the next attempt, or undefined after the last attempt. `attempts`: the number of failed
+ * attempts.
  */
 export function pauseAfter(attempts: number): number | undefined {
   const seconds = PAUSES_S[attempts - 1]

@@ -1,4 +1,3 @@
-/** Made-up events. A user can test a receiver with an event that did not happen. */
 import { formatDate } from '../dates.js'
 import { isObject } from '../json/json.js'
 import { describeEvent, type EventType, SENT_EVENT_TYPES } from './events.js'
@@ -10,14 +9,11 @@ const DAY_MS = 24 * 60 * 60 * 1000
 
 interface Tools {
   createUuid(): string
-  /** The current time, in ms since the epoch. */
+  /** In ms since the epoch. */
   now: number
 }
 
-/**
- * Returns a value for each attribute that an event of this server can have. Attributes have the names that records
- * use.
- */
+/** Returns each attribute that an event can have, under the name of the attribute in the record. */
 function sampleRecord({ createUuid, now }: Tools): Record<string, unknown> {
   const actor = createUuid()
   const date = formatDate(now)
@@ -52,13 +48,12 @@ function sampleRecord({ createUuid, now }: Tools): Record<string, unknown> {
   }
 }
 
-/** The type of the object in the sample, for each event. For an event that is not listed, the type is `card`. */
+/** Values of `type` in samples, by the first part of the event type. The default is `card`. */
 const TYPES: Readonly<Record<string, string>> = {
   application: 'private',
   proxy: 'configured',
 }
 
-/** The additional objects of events that have more than one object. */
 function furtherObjects(type: string, { createUuid }: Tools): Record<string, object> {
   if (type === 'token-intent.converted') return { token: { id: createUuid(), type: 'card' } }
   if (type === 'proxy.invoked')
@@ -73,8 +68,8 @@ function furtherObjects(type: string, { createUuid }: Tools): Record<string, obj
 }
 
 /**
- * Returns the object of an event that this server sends only when a user triggers it. The service documents only the
- * name of this object.
+ * Returns the objects of an event that this server sends only as a test event. The service documents only the names of
+ * these objects.
  */
 function sampleOfSilent(type: string, tools: Tools): Record<string, object> {
   const { id, name, created_by, created_at } = sampleRecord(tools)
@@ -88,7 +83,7 @@ function sampleOfSilent(type: string, tools: Tools): Record<string, object> {
   return { [object]: created }
 }
 
-/** Returns the `data` of a made-up event, without its actor. `type`: one of the known event types. */
+/** Returns `data` of an event, without the actor. `type`: a known event type. */
 export function sampleEvent(type: string, tools: Tools): Record<string, object> {
   if (!SENT_EVENT_TYPES.includes(type)) return sampleOfSilent(type, tools)
   const record = sampleRecord(tools)
@@ -97,8 +92,8 @@ export function sampleEvent(type: string, tools: Tools): Record<string, object> 
 }
 
 /**
- * Returns `data` with other values. `set`: values by path, such as `token.type`. Objects that a path names and `data`
- * lacks are created. Returns undefined if a path is invalid, or leads through a value that is no object.
+ * `set`: values by path, such as `token.type`. Creates missing objects. Returns `wrongPath` if a path is invalid, or
+ * leads through a value that is no object.
  */
 export function setValues(
   data: Record<string, object>,

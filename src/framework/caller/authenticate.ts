@@ -12,9 +12,8 @@ const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'applicati
 const SESSION_DEPENDS_ON: readonly Kind[] = [...DEPENDS_ON, 'session']
 
 /**
- * `allowsCached`: the function may also return a cached caller, whose rights another server may have changed. Requires:
- * before the request is answered, a unit of work checks whether the rights of a cached caller are still current
- * (`RightsSource`).
+ * With `allowsCached`, the rights of the caller may be out of date. Requires: a unit of work then checks the rights
+ * before the request is answered (`RightsSource`).
  * @throws CofferError `unauthenticated`, without a reason
  */
 export async function authenticate(
@@ -57,8 +56,8 @@ async function readKey(host: Host, hash: string, reader: StoreReader): Promise<A
 }
 
 /**
- * A session acts as the public application that created it. The session has its own grants, and none of the
- * application's grants.
+ * A session acts as the public application that created the session, but with its own grants instead of the grants of
+ * the application.
  */
 async function readSession(host: Host, hash: string, reader: StoreReader): Promise<Authenticated> {
   const isUnchanged = watch(reader, SESSION_DEPENDS_ON)
@@ -80,7 +79,7 @@ async function readSession(host: Host, hash: string, reader: StoreReader): Promi
 }
 
 /**
- * Returns a function that returns true until a record of one of `kinds` changes. Requires: `watch` is called before the
+ * The returned function returns true until a record of one of `kinds` changes. Requires: `watch` is called before the
  * records are read.
  */
 function watch(reader: StoreReader, kinds: readonly Kind[]): (later: StoreReader) => boolean {
@@ -128,7 +127,7 @@ async function readApplication(reader: StoreReader, tenant: number, id: string):
   return { caller: { ...applicationCaller(tenant, application), source }, until }
 }
 
-/** Returns a caller without a rights source, so later changes of the application do not change the caller's rights. */
+/** Returns a caller without a rights source, so later changes of the application do not apply. */
 export function applicationCaller(
   tenant: number,
   application: Pick<ApplicationRecord, 'id' | 'type' | 'permissions' | 'rules'>,

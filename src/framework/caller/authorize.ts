@@ -1,7 +1,4 @@
-/**
- * Decides whether a caller may perform an operation at all. The handlers of operations decide whether the caller may
- * access each token.
- */
+/** Decides whether a caller may perform an operation. Handlers decide about the access to each token. */
 import { hasEffect, type Permission } from '../../domain/access/permissions.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { CofferError } from '../../errors.js'
@@ -34,22 +31,20 @@ export function authorize(caller: Caller, definition: Declared): void {
 }
 
 /**
- * A session can have permissions that its public application cannot have. Therefore the type of the
- * application does not restrict a session.
+ * A session can have permissions that its public application cannot have. Therefore the type of the application does
+ * not restrict a session.
  */
 function takesEffect(permission: Permission, { applicationType, session }: Caller): boolean {
   return applicationType === undefined || session !== undefined || hasEffect(permission, applicationType)
 }
 
-/** Returns `granted` if the caller is the owner. @throws CofferError `forbidden` */
 export function requireOwner<T>(granted: T, { grants }: Caller): T {
   if (grants === undefined) return granted
   throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
 }
 
 /**
- * Refuses a caller that is the code of a run. Without this check, a reactor that calls itself would occupy all child
- * processes.
+ * Without this check, a reactor that calls itself would occupy all child processes.
  * @throws CofferError `forbidden`
  */
 export function requireNoRun({ isOfRun }: Pick<Caller, 'isOfRun'>): void {
@@ -57,8 +52,7 @@ export function requireNoRun({ isOfRun }: Pick<Caller, 'isOfRun'>): void {
 }
 
 /**
- * Returns the caller with the rights that it has in this unit of work. Requires: `caller` was authorized with
- * its earlier rights.
+ * Returns the caller with its current rights. Requires: `caller` was authorized with its earlier rights.
  * @throws CofferError `unauthenticated`, or `forbidden` if the caller may no longer perform the operation
  */
 export function authorizeNow(caller: Caller, definition: Declared, reader: StoreReader): Awaitable<Caller> {
@@ -69,8 +63,8 @@ export function authorizeNow(caller: Caller, definition: Declared, reader: Store
 }
 
 /**
- * Authorizes the caller. If the authorization fails, the rights may be out of date: the function reads the rights again
- * and authorizes the caller once more.
+ * If the authorization fails, the rights may be out of date. Therefore the rights are read again, and the caller is
+ * authorized once more.
  * @throws CofferError `forbidden`, `unauthenticated`
  */
 export function admit(store: Store, caller: Caller, definition: Declared): Awaitable<Caller> {

@@ -16,16 +16,15 @@ const NAME_BYTES = 32
 export type DecidingGrants = access.Grants & { of?: 'session' | 'authorizer' }
 
 export interface Caller extends Decider {
-  /** The number of the caller's tenant. An operation can access only the data of the caller's tenant. */
+  /** The number of the tenant. An operation can access only the data of this tenant. */
   tenant: number
   actor: { type: 'application' | 'user' | 'system'; id: string }
   applicationType?: ApplicationType
-  /** `id`: the record of the session. A session that is not authorized yet may do nothing. */
+  /** A session that is not authorized yet may do nothing. */
   session?: { id: string; isAuthorized: boolean }
   source?: RightsSource
   /**
-   * The decisions about this caller are recorded. Therefore code must not skip a decision, even if its result
-   * is known in advance.
+   * Decisions about the caller are recorded. Therefore code must not skip a decision whose result is known in advance.
    */
   recordsDecisions?: true
   /**
@@ -33,42 +32,33 @@ export interface Caller extends Decider {
    * data.
    */
   isNoReveal?: true
-  /** The caller is the code of a run, with the key of the run. The code of a run cannot start another run. */
+  /** The caller is the code of a run, which cannot start another run. */
   isOfRun?: true
 }
 
 /**
- * The place from which the rights of a caller were read. Time passes between reading and using the rights,
- * for example while the body arrives or code runs. Therefore each unit of work first asks the source whether
- * the rights are current ({@link currentCaller}).
+ * The source from which the rights of a caller were read. The rights can change before their use, for example while
+ * code runs. Therefore each unit of work first checks the rights ({@link currentCaller}).
  */
 export interface RightsSource {
-  /**
-   * Returns whether the caller's records are unchanged since the rights were read. The check is local and
-   * cheap.
-   */
+  /** Returns whether the records of the caller are unchanged. The check is local and cheap. */
   isCurrent(reader: StoreReader): boolean
-  /**
-   * Reads the rights again.
-   * @throws CofferError `unauthenticated` if the key, the session or the application no longer exists
-   */
+  /** @throws CofferError `unauthenticated` if the key, the session or the application no longer exists */
   read(reader: StoreReader): Awaitable<Caller>
 }
 
 interface Decider {
   /**
-   * The caller has a permission only if each of these grants contains it. Absent for the owner, who has every
-   * permission.
+   * The caller has a permission only if each of these grants contains the permission. Absent for the owner, who has
+   * every permission.
    */
   grants?: readonly DecidingGrants[]
-  /** Whether a decision can depend on the id of a token, and not only on its containers. */
   dependsOnId?: boolean
   holds(...permissions: readonly Permission[]): boolean
   holdsEverywhere(permission: Permission): boolean
   /**
-   * Returns the strictest of the transforms with which `permission` is granted on the containers of the token. On a
-   * container without a grant of `permission`, the grant of `orBy` counts instead. Returns undefined if neither is
-   * granted on a container.
+   * Returns the strictest transform on the containers of the token. If `permission` is not granted on a container, the
+   * grant of `orBy` counts instead. Returns undefined if neither is granted on a container.
    */
   transform(permission: Permission, target: access.Target, orBy?: Permission): Transform | undefined
 }
@@ -92,10 +82,7 @@ export function currentCaller(caller: Caller, reader: StoreReader): Awaitable<Ca
   return source === undefined || source.isCurrent(reader) ? caller : source.read(reader)
 }
 
-/**
- * Returns a copy of the caller with the members that `change` returns. If the caller's rights are read again, `change`
- * is applied to the new rights too.
- */
+/** Returns a copy with the members that `change` returns. If the rights are read again, `change` is applied again. */
 export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial<Caller>): Caller {
   const { source } = caller
   const derived = { ...caller, ...change(caller) }
@@ -105,10 +92,7 @@ export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial
   return { ...derived, source: { isCurrent: source.isCurrent, read } }
 }
 
-/**
- * Copies the caller. With the copy, an operation that needs token:use is also allowed in a container that grants only
- * `permission`.
- */
+/** For the copy, a grant of `permission` replaces a missing grant of token:use. */
 export function withGrant(permission: Permission, caller: Caller): Caller {
   return deriveCaller(caller, ({ transform }) => ({
     transform: (needed, target) => transform(needed, target, needed === 'token:use' ? permission : undefined),
@@ -129,8 +113,8 @@ export function noRevealCaller(caller: Caller): Caller {
 }
 
 /**
- * The owner has every permission in the tenant. Without `reveal`, data is masked, so that a command does not
- * show it by accident.
+ * The owner has every permission in the tenant. Without `reveal`, data is masked, so that no command shows data by
+ * accident.
  */
 export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal: boolean }): Caller {
   return {
@@ -142,10 +126,7 @@ export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal
   }
 }
 
-/**
- * Caches the callers of verified keys. The rights of a cached caller can be out of date. The rights source of the
- * caller detects rights that are out of date.
- */
+/** The rights of a cached caller can be out of date, which the rights source of the caller detects. */
 export class CallerCache {
   readonly #callers = new BoundedMap<string, Caller>(MAX_CALLERS)
   readonly #mac: Mac
@@ -166,10 +147,7 @@ export class CallerCache {
     this.#callers.set(this.#nameOf(key), caller)
   }
 
-  /**
-   * The cache is indexed by a keyed digest of the API key, with a secret of this process. Therefore the time that a
-   * look-up takes reveals nothing about the API key.
-   */
+  /** Returns a keyed digest, so that the time of a look-up reveals nothing about the API key. */
   #nameOf(key: string): string {
     return Buffer.from(this.#mac(Buffer.from(key), NAME_BYTES)).toString('latin1')
   }

@@ -3,10 +3,7 @@ import type { Permission, Transform } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { type Caller, type DecidingGrants, deriveCaller } from './caller.js'
 
-/**
- * The maximum number of decisions in an explanation. If access rules depend on token ids, a list makes one
- * decision for each token.
- */
+/** If access rules depend on token ids, a list makes one decision for each token. */
 const MAX_DECISIONS = 1000
 
 export interface ExplainedDecision {
@@ -19,7 +16,7 @@ export interface ExplainedDecision {
   passed_over: (PassedOver & { description?: string })[]
 }
 
-/** Copies the caller. Decisions about the copied caller are added to `notes`, at most `most` decisions. */
+/** Adds at most `most` decisions about the copied caller to `notes`. */
 export function recordDecisions(
   caller: Caller,
   notes: Map<string, ExplainedDecision>,

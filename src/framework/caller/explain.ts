@@ -1,7 +1,4 @@
-/**
- * Performs an operation on tokens as another caller, and records every decision. The unit of work is rolled
- * back.
- */
+/** Performs an operation on tokens as another caller, records every decision, and rolls back the unit of work. */
 import type { Permission } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, type PropertyErrors, usage } from '../../errors.js'
@@ -21,17 +18,11 @@ export interface Explanation {
   permissions: { permission: Permission; is_held: boolean }[]
   decisions: ExplainedDecision[]
   outcome: { status: number; detail?: string; errors?: PropertyErrors }
-  /**
-   * The answer. Data is masked here even if a rule reveals it, because an explanation leaves no log record of
-   * the access.
-   */
+  /** The answer. Data is masked here even if a rule reveals the data, because an explanation leaves no log record. */
   sees?: unknown
 }
 
-/**
- * @throws CofferError `usage` if the operation is not about tokens, or `not_found` if the application is
- * unknown
- */
+/** @throws CofferError `usage` if the operation is not about tokens, or `not_found` if the application is unknown */
 export async function explain(
   host: Host,
   whose: Explained,
@@ -87,8 +78,7 @@ function describeRefusal({ status, message, errors }: CofferError): Explanation[
 }
 
 /**
- * Rolls back every unit of work. An engine may run a unit again, so `notes` keeps the decisions of the last
- * run only.
+ * Rolls back every unit of work. An engine may run a unit again, so `notes` keeps only the decisions of the last run.
  */
 export function createUndoingStore(store: Store, notes = new Map<string, ExplainedDecision>()): Store {
   return {

@@ -1,12 +1,9 @@
-/**
- * Work that continues after its request was answered. The pieces of work of each caller start in the order of the
- * requests. Few pieces of work run at the same time, and the number of waiting pieces is limited.
- */
+/** Work that continues after its request was answered. The work of one caller starts in the order of the requests. */
 import { CofferError } from '../../errors.js'
 
 const MAX_OF_CALLER = 1000
 const AT_ONCE_OF_CALLER = 4
-/** The limit for the input that all pieces of work keep in memory together, in characters. */
+/** The limit for all input that the work keeps in memory, in characters. */
 const MAX_CHARACTERS = 64 * 1024 * 1024
 const RETRY_SECONDS = 10
 
@@ -42,8 +39,8 @@ export class Background {
     this.#queues.set(caller, queue)
     return {
       /**
-       * Declares how many characters of input this piece of work keeps in memory, approximately.
-       * @throws CofferError `unavailable` if all pieces of work together exceed the limit
+       * Declares how much input this work keeps in memory, in characters, approximately.
+       * @throws CofferError `unavailable` if all work together exceeds the limit
        */
       keeps: (characters: number) => {
         const after = this.#characters - work.characters + characters
@@ -53,8 +50,8 @@ export class Background {
         work.characters = characters
       },
       /**
-       * Sets the function that does the work when the queue starts this piece of work. Requires: `fill` is called at
-       * most once, and `run` reports its own errors.
+       * The queue calls `run` to start the work. Requires: `fill` is called at most once, and `run` reports its own
+       * errors.
        */
       fill: (run: () => Promise<void>) => {
         work.run = run
@@ -68,10 +65,7 @@ export class Background {
     while (this.#running.size > 0) await Promise.all(this.#running.values())
   }
 
-  /**
-   * Drops the pieces of work that wait, and accepts no new work. Work that is running continues, and {@link idle} waits
-   * until this work has ended.
-   */
+  /** Drops waiting work, and accepts no new work. {@link idle} waits for running work. */
   close(): void {
     this.isClosed = true
   }
@@ -104,8 +98,8 @@ export interface Claim {
 
 export interface Claims {
   /**
-   * Takes the claim with the name `name`. Returns undefined while another process has the claim. `isLong`: the claim
-   * covers several units of work. Only long claims are visible to other servers.
+   * Returns undefined while the claim is taken. `isLong`: the claim covers several units of work. Only long claims are
+   * visible to other servers.
    */
   take(tenant: number, name: string, options?: { isLong?: boolean }): Promise<Claim | undefined>
   has(tenant: number, name: string): Promise<boolean>

@@ -18,8 +18,8 @@ export const faultRule = {
     method: { type: 'string', maxLength: 10 },
     path: { type: 'string', maxLength: 1000 },
     /**
-     * The fault applies only to requests with these values of headers (`headers`) and of properties of the JSON body
-     * (`body`). All values are text, and a property is named by its dotted path.
+     * The fault applies only to requests with these headers (`headers`) and these properties of the JSON body (`body`).
+     * All values are text. The key of a property is its dotted path.
      */
     headers: texts100,
     body: texts100,
@@ -36,8 +36,8 @@ export const faultRule = {
     error_details: {},
     bytes: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
     /**
-     * Only for calls through a proxy: how the destination fails: `timeout`, a status such as 502, or a delay
-     * such as `30 s`.
+     * Only for calls through a proxy. The destination fails with `timeout`, a status such as 502, or a delay such as
+     * `30 s`.
      */
     destination: {},
   },
@@ -59,33 +59,33 @@ export const requestOutput = object({
   status: count,
   'application_id?': text,
   /**
-   * Absent if an API key was accepted. `none`: the header that the server reads contains no key. `unknown`: no
-   * application has the key. `not_examined`: the answer did not depend on the key.
+   * Absent if an API key was accepted. `none`: the header contains no key. `unknown`: no application has the key.
+   * `not_examined`: the answer did not depend on the key.
    */
   'key_state?': enumOf('none', 'unknown', 'not_examined'),
-  /** The name of the header with the API key, if the request has one, for example `SVC-API-KEY`. */
+  /** The name of the header with the API key, such as `SVC-API-KEY`. */
   'key_header?': text,
   trace_id: text,
   at: date,
   ms: number,
   'query?': texts,
   'fault?': text,
-  /** Only for a call through a proxy: its destination without the path of the call, and the response. */
+  /** Only for a call through a proxy. `destination` does not contain the path of the call. */
   'destination?': text,
   'destination_status?': count,
-  /** Only for a call through a proxy: the header that names the proxy or the destination, for example `SVC-PROXY-URL`. */
+  /** Only for a call through a proxy: the header that names the proxy or the destination, such as `SVC-PROXY-URL`. */
   'proxy_header?': text,
   'request?': anyJson('The body without its data.'),
   'answer?': anyJson('The body without its data.'),
-  'decisions?': anyJson('Which access rules decided, as --explain shows it.'),
+  'decisions?': anyJson('The decisions of the access rules, as in the output of --explain.'),
 })
 export type RequestRecord = Infer<typeof requestOutput> & { decisions?: ExplainedDecision[] }
 
 export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' | 'status' | 'application_id'>>
 
 /**
- * Requests for an area that is not emulated. The server answered each request for an area that is not emulated with
- * 501. In `path`, each part that may be an id is replaced by `{}`.
+ * Requests for areas that are not emulated, which the server answered with 501. In `path`, `{}` replaces each part that
+ * may be an id.
  */
 export const notEmulatedOutput = object({ method: text, path: text, area: text, count })
 export type NotEmulated = Infer<typeof notEmulatedOutput>
@@ -99,8 +99,8 @@ export const forkOutput = object({
 export type Fork = Infer<typeof forkOutput>
 
 /**
- * @throws CofferError `not_found` for an unknown name or id. A vault that is not in memory has no state, clock or
- * forks, so calls about state, clock or forks throw `not_found` for this vault.
+ * @throws CofferError `not_found` for an unknown name or id, and for calls about state, clock or forks if the vault is
+ * not in memory
  */
 export interface ControlPlane {
   reset(): Promise<void>
@@ -112,17 +112,14 @@ export interface ControlPlane {
   listForks(): Fork[]
   deleteFork(id: string): Promise<void>
   readClock(): ClockState
-  /**
-   * Sets the current time to `at` (ms since the epoch). The default is the real time. After the change of the clock,
-   * the function runs the work that is due.
-   */
+  /** `at`: ms since the epoch, by default the real time. Also runs the work that is due at the new time. */
   setClock(mode: ClockState['mode'], at?: number): Promise<ClockState>
   advanceClock(ms: number): Promise<ClockState>
   listFaults(): CountedRule[]
   setFaults(rules: readonly FaultRule[]): Promise<void>
   /**
-   * Resolves when `count` requests match. If fewer requests match within `timeoutMs`, the function then resolves to the
-   * requests that match. The requests are in the order of their arrival.
+   * Resolves when `count` requests match, or after `timeoutMs`. Returns the matching requests in the order of their
+   * arrival.
    */
   findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
   listNotEmulated(): NotEmulated[]

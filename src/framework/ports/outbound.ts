@@ -2,10 +2,7 @@ import type { HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import { CofferError } from '../../errors.js'
 
-/**
- * The maximum time in ms between the start of a call and the headers of its answer, and between two parts of
- * the body.
- */
+/** The maximum time in ms from the start of a call to the headers of the answer, and between two parts of the body. */
 export const WAIT_MS = 25_000
 
 /** The headers contain neither `host` nor `content-length`. */
@@ -21,21 +18,16 @@ export interface OutboundAnswer {
    * over `body`, the connection is closed.
    */
   body: AsyncIterable<Uint8Array>
-  /**
-   * The whole body, if the whole body arrived together with the headers. If `whole` is set, `body` also yields the
-   * bytes of `whole`.
-   */
+  /** The whole body, if the body arrived together with the headers. `body` then yields the same bytes. */
   whole?: Uint8Array
   /**
-   * Reads the whole body. Callers use `collect` instead of reading `body`.
+   * Reads the whole body, instead of a loop over `body`.
    * @throws CofferError `bad_gateway` if the body has more than `maxBytes` bytes, or arrives too slowly
    */
   collect(maxBytes: number): Promise<Uint8Array>
 }
 
-/**
- * Calls `listener` when the client closes its connection, or immediately if the connection is already closed.
- */
+/** Calls `listener` when the client closes its connection, or immediately if the connection is already closed. */
 export type OnLeave = (listener: () => void) => void
 
 export interface Sending {
@@ -45,7 +37,7 @@ export interface Sending {
 
 export interface Destination {
   /**
-   * Sends the request, and does not follow a redirect.
+   * Does not follow redirects.
    * @throws CofferError `forbidden`, `bad_gateway`, `request_timeout`, `interrupted`
    */
   send(request: OutboundRequest, sending: Sending): Promise<OutboundAnswer>
@@ -53,13 +45,13 @@ export interface Destination {
 
 export interface Outbound {
   /**
-   * If the host of the URL is a name, the addresses of this name are checked when the connection is opened.
+   * If the host is a name, its addresses are checked when the connection is opened.
    * @throws CofferError `forbidden`
    */
   reach(url: URL): Destination
   /**
-   * Checks the host of a request for which this server opens no connection.
-   * @throws CofferError `forbidden` if the list of allowed hosts does not contain the URL's host
+   * Checks a request if this server opens no connection for the request.
+   * @throws CofferError `forbidden` if the list of allowed hosts does not contain the host
    */
   requireListed(url: URL): void
 }
@@ -76,17 +68,17 @@ export function lateError(waitMs: number): CofferError {
 }
 
 export function leftError(): CofferError {
-  return new CofferError('interrupted', 'The client left before the answer.')
+  return new CofferError('interrupted', 'The client closed the connection before the answer.')
 }
 
 /**
- * A call that is passed on to another server. A relay request can have any body, any path below the operation's path,
- * and any method that the operation lists.
+ * A call that is passed on to another server. The call can have any body, any path below the path of the operation, and
+ * any method that the operation lists.
  */
 export interface RelayRequest extends Omit<ProxyRequest, 'body'> {
   prefix: string
   readBody(): Promise<Uint8Array>
   left?: OnLeave | undefined
-  /** Wraps the sender. The control plane uses `through` to observe calls and to inject faults. */
+  /** With `through`, the control plane observes calls and injects faults. */
   through?: ((outbound: Outbound) => Outbound) | undefined
 }

@@ -1,4 +1,4 @@
-/** The server of a vault for calls from the code of a run. Calls from the code of a run need no socket. */
+/** The server of a vault, which the code of a run calls without a socket. */
 import type { SubjectCollector } from '../audit-entry.js'
 import type { Caller } from '../caller/caller.js'
 import type { OnLeave, OutboundAnswer, OutboundRequest } from './outbound.js'
@@ -8,33 +8,29 @@ export const NO_SERVER = 'http://localhost'
 
 export interface OwnCall {
   /**
-   * Returns the caller of the request. `identify` is absent if the server must find the caller by the key in the
-   * request.
+   * Returns the caller. If `identify` is absent, the server finds the caller by the key in the request.
    * @throws CofferError `unauthenticated` if the run has ended
    */
   identify?: (() => Promise<Caller>) | undefined
-  /**
-   * Marks a caller as code of a run. The server also marks a caller that it found by the key in the request.
-   */
+  /** Marks a caller as code of a run. The server also marks a caller that was found by a key. */
   asRun(caller: Caller): Caller
   left?: OnLeave | undefined
-  /** If the answer of the run is stored, `outer` collects the records of the request. */
+  /** If the answer of the run is stored, collects the records of the request. */
   outer?: SubjectCollector | undefined
 }
 
 export interface OwnServer {
   /** The prefix of the server's header names, in lower case. */
   prefix(): string
-  /** The origins by which the code of a run can call this server: `https://NAME`. */
+  /** The origins by which the code of a run calls this server: `https://NAME`. */
   ownOrigins(): readonly string[]
   /**
-   * The origin of the server. `host`: the header Host of a request. If `host` contains a name of this server,
-   * the origin has this name.
+   * Returns the origin of the server. If `host` (the header Host) contains a name of this server, the origin has this
+   * name.
    */
   addressFor(host: string | undefined): string
   /**
-   * Answers a request as if the request had arrived by a socket. The control plane and the dashboard cannot be reached
-   * in this way.
+   * Answers a request like a request from a socket, but without the control plane and the dashboard.
    * @throws CofferError
    */
   send(request: OutboundRequest, call: OwnCall): Promise<OutboundAnswer>

@@ -9,18 +9,15 @@ import type { Destination, Outbound } from './outbound.js'
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
 /**
- * Calls a method of the client by its dotted name (`tokens.create`). If the method fails, the call throws the error
- * into the reactor code, which can catch the error.
+ * Calls a method of the client by its dotted name (`tokens.create`). A failure is thrown into the reactor code, which
+ * can catch the error.
  */
 export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<unknown>) & {
-  /** The trace id of the call that runs the code. Errors that the reactor code catches contain this trace id. */
+  /** The trace id of the call that runs the code, for errors that the code catches. */
   traceId?: string
 }
 
-/**
- * The options with which reactor code creates its own client for this server. `environment` and `baseUrl`
- * have equal values.
- */
+/** The options with which reactor code creates its own client for this server. `environment` equals `baseUrl`. */
 export interface ApplicationOptions {
   /** The key of the run. Absent if the code has no rights. */
   apiKey?: string
@@ -29,16 +26,15 @@ export interface ApplicationOptions {
   environment: string
 }
 
-/** The access of one run to this server. */
 export interface RunAccess {
-  /** The runtime calls `begin` once, when the run starts. `begin` makes the key of the run. */
+  /** Called once, when the run starts. Creates the key of the run. */
   begin(): ApplicationOptions
-  /** The runtime calls `end` once, when the run has ended. After this call, the key of the run is refused. */
+  /** Called once, when the run has ended. From then on, the key of the run is refused. */
   end(): void
   /**
-   * Returns this server if `url` is an address of this server. Without the key of the run, a request reaches this
-   * server only if `outbound` allows the host of this server. `headers` have names in lower case, and are absent after
-   * a redirect. A redirect never leads to this server.
+   * Returns this server if `url` is an address of this server. Without the key of the run, `outbound` must allow the
+   * host of this server. `headers` have names in lower case, and are absent after a redirect. A redirect never leads to
+   * this server.
    * @throws CofferError `forbidden`
    */
   reach(
@@ -48,33 +44,26 @@ export interface RunAccess {
   ): Destination | undefined
 }
 
-/**
- * One run of a reactor's code. A child process is used again only if code, configuration, caller and rights
- * are equal.
- */
+/** A child process is used again only if code, configuration, caller and rights are equal. */
 export interface Invocation {
   tenant: number
   /**
-   * Identifies the caller within the tenant, so that the queue treats all callers fairly. Absent if there is only one
+   * Identifies the caller within the tenant, so that the queue is fair to all callers. Absent if there is only one
    * caller.
    */
   caller?: string
-  /** The id of the caller's session. A session has its own child processes, but no queue of its own. */
+  /** A session has its own child processes, but no queue of its own. */
   session?: string | undefined
   /** Identifies the application or caller whose permissions the client has. Undefined if the code gets no client. */
   rights?: string | undefined
   reactor: string
   code: string
-  /** The image of the runtime; the default image if absent. */
   image?: string | undefined
-  /**
-   * The arguments of the reactor after detokenization, validation and casts. Undefined if the request has no arguments.
-   */
+  /** The arguments after detokenization, validation and casts. Undefined if the request has no arguments. */
   args: Readonly<Record<string, unknown>> | undefined
   /**
-   * The properties of the request except `args`, or the whole body of the request if the body is not an object. If
-   * `rest` is set, the code gets a request, and the arguments are the property `req` of this request. If `rest` is
-   * absent, the code gets only the arguments.
+   * The other properties of the request, or the whole body if the body is no object. If `rest` is set, the code gets a
+   * request with the arguments in `req`. If `rest` is absent, the code gets only the arguments.
    */
   rest?: unknown
   configuration: Readonly<Record<string, unknown>>
@@ -83,33 +72,26 @@ export interface Invocation {
   client: ClientCall | null
   /** Absent if the code runs without a vault. */
   access?: RunAccess
-  /**
-   * Only for a transform of a proxy: the message that the code gets instead of arguments. The code returns the
-   * transformed message.
-   */
+  /** Only for a transform of a proxy: the message that the code gets instead of arguments. */
   message?: TransformInput
-  /** The HTTP status of a failure to which the code gives no status. The default is 500. */
+  /** The HTTP status if the code fails without a status. The default is 500. */
   failureStatus?: FailureStatus | undefined
-  /** The run has the time limit of the vault for asynchronous runs. */
+  /** Whether the time limit for asynchronous runs applies. */
   isAsync?: boolean
-  /** The memory limit of the run is the memory limit of the vault, multiplied by this factor (1 if absent). */
+  /** Multiplies the memory limit of the vault. The default is 1. */
   memoryFactor?: number | undefined
-  /** A time limit for this run in ms. If the time limit of the vault is lower, the limit of the vault applies. */
+  /** In ms. If the time limit of the vault is lower, the limit of the vault applies. */
   timeMs?: number | undefined
   /**
-   * The runtime calls `mayStart` when a child is ready, before the child gets any data. If `mayStart` throws, the run
-   * ends with that error.
+   * Called when a child is ready, before the child gets any data. If `mayStart` throws, the run ends with the error.
    */
   mayStart?(): Promise<void>
 }
 
-/**
- * A message for a transform. The host process passes the body on unchanged. Only the child process parses the
- * body, as UTF-8.
- */
+/** The host process passes the body on unchanged. Only the child process parses the body, as UTF-8. */
 export interface TransformInput extends Partial<ProxyRequest> {
   direction: 'request' | 'response'
-  /** Set only for a response. */
+  /** Only for a response. */
   statusCode?: number
   headers: HeaderMap
   body: Uint8Array
@@ -127,8 +109,8 @@ export const MAX_TRANSFORMED_BYTES = 8 * 1024 * 1024
 
 export type ReactorOutcome =
   /**
-   * `raw`: the other properties that a transform returned beside `body`. `isThrown`: the code threw `res`
-   * instead of returning it. A transform can throw `res`, but cannot return it.
+   * `raw`: the properties that a transform returned beside `body`. `isThrown`: the code threw `res`. A transform can
+   * throw `res`, but cannot return `res`.
    */
   | {
       kind: 'result'
@@ -145,20 +127,20 @@ export interface ConsoleLine {
   text: string
 }
 
-/** The console output and the stack may contain plaintext, so only the owner of the vault may see them. */
+/** Only the owner of the vault may see console and stack, because they may contain plaintext. */
 export interface ReactorRun {
   outcome: ReactorOutcome
   console: readonly ConsoleLine[]
   durationMs: number
   memoryMiB: number
   stack?: string
-  /** Why the code does not compile, in the order of the code. */
+  /** Why the code does not compile, in the order of the lines. */
   faults?: readonly CodeFault[]
 }
 
 /**
- * The measures that confine reactor code even if it escapes from its realm. Each member says whether the
- * measure is active on this machine.
+ * Measures that confine reactor code even if the code escapes from its realm. A member is true if its measure is active
+ * on this machine.
  */
 export interface Sandbox {
   /** Node refuses files, child processes, workers and addons. */
@@ -168,7 +150,7 @@ export interface Sandbox {
   network_namespace: boolean
   /**
    * The child cannot see or signal other processes. When the first process of the namespace ends, the kernel ends all
-   * processes of the namespace.
+   * other processes of the namespace.
    */
   process_namespace: boolean
   /** The child has no capabilities, and cannot access the memory of other processes. */
@@ -183,24 +165,21 @@ export interface Sandbox {
 export interface ReactorRuntime {
   readonly sandbox: Sandbox
   /**
-   * Runs the code. An error that the code throws becomes a `failure` in the result.
+   * An error of the code becomes a `failure` in the result.
    * @throws CofferError `unavailable`, or `rate_limited` if the queue is full
    */
   run(invocation: Invocation): Promise<ReactorRun>
-  /** Compiles and loads the code without calling it. @throws CofferError like a run */
+  /** Compiles and loads the code, but does not call the function of the code. @throws CofferError like {@link run} */
   check(code: string, packages?: readonly LinkedPackage[]): Promise<void>
   /**
-   * Compiles the code without running it, and returns the faults of the code.
+   * Returns the faults of the code, without running the code.
    * @throws CofferError `unavailable`
    */
   compile(code: string): Promise<readonly CodeFault[]>
   close(): Promise<void>
 }
 
-/**
- * The time that the code sees. `offsetMs` is added to the real time. `frozenMs` is the time of a clock that
- * stands still.
- */
+/** The clock of the code. `offsetMs` is added to the real time. `frozenMs` is the time of a stopped clock. */
 export interface GuestTime {
   offsetMs?: number
   frozenMs?: number
@@ -215,16 +194,13 @@ export interface ReactorOptions {
   modulesDirectory?: string
   /** Absolute paths of projects whose packages code may declare. */
   dependencies?: readonly string[]
-  /**
-   * How many child processes the runtime keeps ready for a first run. The runtime starts them only when it has needed a
-   * second child process.
-   */
+  /** How many child processes are kept ready, after the runtime has needed a second child process. */
   spares?: number
   time?: () => GuestTime | undefined
 }
 
 /**
- * Returns the runtime for the settings of the vault. `values`: the stored settings.
+ * `values`: the stored settings of the vault.
  * @throws CofferError `usage`
  */
 export type FindReactors = (values: Readonly<Record<string, unknown>>) => Promise<ReactorRuntime>

@@ -39,11 +39,11 @@ export interface VaultMaintenance {
   describe(): Promise<Infer<Closed<typeof vaultFacts>>>
   verify(): Promise<Verification>
   compact(): Promise<void>
-  /** Writes the vault into one new sealed file. Resolves to the length of the file in bytes. */
+  /** Writes the vault into one new sealed file. Returns the length of the file in bytes. */
   backup(path: string): Promise<number>
   /** @throws CofferError `conflict` if the `mac` of the current header differs from `replaces` */
   replaceHeader(header: VaultHeader, replaces: string): Promise<void>
-  /** Stops backups that are in progress. A backup that is stopped leaves no file. */
+  /** Stops backups in progress. A stopped backup leaves no file. */
   close(): Promise<void>
 }
 
@@ -52,25 +52,25 @@ export interface OpenVault {
   maintenance(): VaultMaintenance
   generateTenantKeys(): TenantKeyBytes
   /**
-   * Checks that this vault allows the API key, which a user has chosen. Other people may know a chosen key.
+   * Checks whether this vault may have an API key that a user has chosen, because other people may know the key.
    * @throws CofferError `unprocessable` if the vault is on disk or exposed, or needs keys of another form
    */
   admitChosenKey(key: string): void
   /**
-   * Checks that this vault may have a proxy with a chosen key that needs no API key. Only the chosen key protects the
-   * proxy, and other people may know this key.
+   * Checks whether this vault may have a proxy that needs no API key and has a chosen key. Other people may know this
+   * key.
    * @throws CofferError `unprocessable` if the vault is on disk or exposed
    */
   admitChosenProxyKey(): void
   sandbox(): Promise<Sandbox>
   /**
-   * Returns an address that signs the user in to the dashboard at `/`. The address can be used once, within
-   * two minutes. Only a server that serves the dashboard sets this function.
+   * Returns an address for one sign-in to the dashboard, within two minutes. Only a server with the dashboard sets this
+   * function.
    */
   readonly createPageUrl: (() => string) | undefined
   /**
-   * Purges expired tokens, at most some thousands, and resolves to their number. With `ms`, the function stops after
-   * about this time. Also removes each set of containers that no token has any more.
+   * Purges at most some thousands of expired tokens, and returns how many. With `ms`, stops after about this time. Also
+   * removes each set of containers that no token has any more.
    */
   sweep(ms?: number): Promise<number>
   /** Removes every set of containers without tokens, until `isOver` returns true. */
@@ -88,16 +88,13 @@ export type Holder = Infer<typeof holderOutput>
 
 export type CopyDamage = Required<Pick<Infer<typeof copiedOutput>, 'findings' | 'skipped' | 'lost_tenants'>>
 
-/** A new key slot. `file`: the path of the new key file, or of a file that contains the new passphrase. */
+/** `file`: the path of the new key file, or of a file with the new passphrase. */
 export interface NewSlot {
   kind: SlotFacts['kind']
   file?: string | undefined
 }
 
-/**
- * Returns the ids of the key slots that are kept. `openedBy`: the slot with which the vault was opened. The
- * function may ask a person.
- */
+/** Returns the ids of the slots to keep. `openedBy`: the slot that opened the vault. The function may ask a person. */
 export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => Awaitable<readonly string[]>
 
 const place = { 'directory?': text, 'store?': text } as const
@@ -109,7 +106,7 @@ export const copiedOutput = object({
   digest: text,
   'findings?': findings,
   'skipped?': { type: 'object', additionalProperties: count },
-  /** The tenants whose keys are lost. `skipped` includes the rows of the tenants whose keys are lost. */
+  /** The tenants whose keys are lost. `skipped` includes the rows of these tenants. */
   'lost_tenants?': arrayOf(object({ tenant: count, rows: count })),
 })
 export const rekeyedOutput = object({ ...place, resealed: count, dropped_slots: texts })
@@ -118,7 +115,7 @@ type Rekeyed = Omit<Infer<typeof rekeyedOutput>, 'dropped_slots'>
 export interface OfflineVault {
   verify(): Promise<Verification>
   restore(file: string): Promise<Infer<typeof restoredOutput>>
-  /** Copies everything, or everything that can be read, to a directory or to the address of a store. */
+  /** `to`: a directory, or the address of a store. With `skipsDamaged`, copies everything that can be read. */
   copy(
     to: string,
     options: { passwordFile: string | undefined; skipsDamaged: boolean },
@@ -126,7 +123,7 @@ export interface OfflineVault {
   rekey(): Promise<Rekeyed & { dropped: { id: string; kind: string }[] }>
   listSlots(): Promise<SlotFacts[]>
   /**
-   * This change is possible while a server runs, because it writes only the header and a log record.
+   * Possible while a server runs, because only the header and a log record are written.
    * @throws CofferError `conflict`
    */
   changeSlots(added: NewSlot | undefined, choose: ChooseSlots): Promise<SlotFacts[]>

@@ -2,7 +2,7 @@
 import { Dicer } from '@fastify/busboy'
 import { type CofferError, validationError } from '../../errors.js'
 
-/** The header of a part: names in lower case, and the values of each name. */
+/** Names are in lower case. */
 type PartHeader = Readonly<Record<string, readonly string[] | undefined>>
 
 export interface FormPart {
@@ -11,19 +11,18 @@ export interface FormPart {
   bytes: AsyncIterable<Uint8Array>
 }
 
-/** A form has two parts. A third part is read too, because a repeated part has its own error message. */
+/** A form has two parts. A third part is read too, so that a repeated part gets its own error message. */
 const MAX_PARTS = 3
-/** The headers of a part: how many there may be, and how many bytes they may have together. */
 const HEADER_LIMITS = { maxHeaderPairs: 16, maxHeaderSize: 8 * 1024 }
-/** The bytes of a part that are read ahead. */
+/** The parser reads at most this much of a part ahead. */
 const AHEAD_BYTES = 16 * 1024
 const IDENTITY = ['7bit', '8bit', 'binary']
 const NAMED = /^form-data(?=;|\s*$)/i
 const PARAMETER = /\s*;\s*([\w*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))/gy
 
 /**
- * Calls `take` for each part, one after another. `take` must read the bytes of the part to their end. Stops at the first
- * error, and reads no more of `pieces`.
+ * Calls `take` for each part, one after another. `take` must read all bytes of the part. At the first error, stops
+ * reading `pieces`.
  * @throws CofferError `validation` if the form is malformed, and the errors of `pieces` and `take`
  */
 export async function readForm(
@@ -46,8 +45,8 @@ export async function readForm(
     wake()
   }
   /**
-   * Waits until `begin` calls back, or until the form is refused. Each wait leaves nothing in memory, because a form
-   * can have very many tiny pieces.
+   * Waits until `begin` calls `done`, or until the form is refused. Each wait releases its memory, because a form can
+   * have very many tiny pieces.
    */
   const wait = async (begin: (done: () => void) => void) => {
     await new Promise<void>((resolve) => {
@@ -60,8 +59,8 @@ export async function readForm(
   let taking = Promise.resolve()
   const parts: Dicer.PartStream[] = []
   parser.on('error', () => refuse(malformed()))
-  // The parser emits `finish` when the last part was taken. If the last piece of the body is
-  // large, the parser does not call the callback of `write` for it after `finish`.
+  // The parser emits `finish` when the last part was taken. After `finish`, the parser does not call the callback of
+  // `write` if the last piece of the body is large.
   parser.on('finish', () => {
     isFinished = true
     finish()
@@ -93,7 +92,6 @@ export async function readForm(
         }, refuse)
       })
       if (next!.done) break
-      // Bytes after the end of a form mean nothing, so they are skipped.
       if (isFinished) continue
       const { value } = next!
       await wait((done) => {
@@ -105,10 +103,10 @@ export async function readForm(
     if (!isFinished) await wait((done) => parser.end(() => setImmediate(done)))
     await wait((done) => void taking.then(done, refuse))
   } catch (error) {
-    // Ends the work on the parts, so that nothing is stored after this function has failed.
+    // Ends the work on the parts, so that nothing is stored after this function fails.
     for (const part of parts) part.destroy()
-    // If the next piece of the body has not arrived yet, `return` ends the source after that piece. The answer does
-    // not wait for this end.
+    // `return` ends the source only after the next piece of the body has arrived. The answer does not wait for this
+    // piece.
     void iterator.return?.().catch(() => undefined)
     await taking.catch(() => undefined)
     throw error
@@ -132,7 +130,7 @@ function onlyValue(header: PartHeader, name: string): string | undefined {
   throw validationError('A part of the form repeats a header.')
 }
 
-/** Returns the parameter `name`, or undefined if the header has none or is malformed. */
+/** Returns undefined if the header has no parameter `name` or is malformed. */
 function nameOf(disposition: string): string | undefined {
   const start = NAMED.exec(disposition)
   if (start === null) return undefined

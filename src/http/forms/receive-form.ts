@@ -1,4 +1,4 @@
-/** Receives a form with a file. Stores the file while it arrives, so that it is never in memory as a whole. */
+/** Receives a form with a file. The file is stored while it arrives, so that it is never in memory as a whole. */
 import { splitIntoChunks } from '../../domain/document/chunks.js'
 import { DEFAULT_CONTENT_TYPE } from '../../domain/document/content-type.js'
 import { decodeUtf8, isObject, MAX_JSON_VALUES, parseJson } from '../../domain/json/json.js'
@@ -25,14 +25,14 @@ export interface FormRequest {
 
 export interface Received {
   input: OperationInput
-  /** Removes the file. Call if the operation fails. */
+  /** Removes the stored file. Call if the operation fails. */
   discard(): Promise<void>
 }
 
 const MAX_JSON_BYTES = 256 * 1024
-/** The bytes of a form besides its file: the other part, headers and boundaries. */
+/** The maximum size of the form without its file: the JSON part, headers and boundaries. */
 const MAX_OTHER_BYTES = MAX_JSON_BYTES + 64 * 1024
-/** The bytes that an upload holds in memory at one time, with all copies. */
+/** An upload holds at most this much memory at a time, including copies. */
 const HELD_BYTES = 1024 * 1024
 
 /**
@@ -61,7 +61,7 @@ export async function receiveForm({
         isDone = (result as { is_done: boolean }).is_done
       }
     } catch {
-      // An upload that cannot be discarded now expires later, and a sweep then removes it.
+      // If the upload cannot be discarded now, it expires, and a sweep then removes it.
     }
   }
   const storeFile = async (part: FormPart) => {

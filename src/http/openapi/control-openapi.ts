@@ -1,4 +1,4 @@
-/** The OpenAPI document of the control plane. Tests in any language can generate a client from this document. */
+/** The OpenAPI document of the control plane, from which tests in any language can generate a client. */
 import { CONTROL_PATH } from '../../framework/declaration.js'
 import type { Registry } from '../../framework/registry.js'
 import { headerNames } from '../headers.js'
@@ -16,7 +16,7 @@ export const CONTROL_DOCUMENT_PATH = `${CONTROL_PATH}/openapi.json`
 
 export type ControlDocument = ReturnType<typeof createControlDocument>
 
-/** The paths are relative to the server, because each fork has all of them below its own path. */
+/** The paths are relative to the URLs in `servers`, because each fork has the same paths. */
 export function createControlDocument(
   registry: Registry,
   { version, prefix }: Omit<DocumentOptions, 'bodyLimitBytes'>,
@@ -36,8 +36,8 @@ export function createControlDocument(
       version,
       summary: 'State, clock, faults and requests of a test server.',
       description: [
-        `Every request carries the control key in the header ${header}.`,
-        'A request is refused with 403 if a web page of another origin or an HTTP proxy sends it. By default only the machine of the server may send requests; with a chosen key (COFFER_CONTROL_KEY), other machines may too.',
+        `Every request needs the control key in the header ${header}.`,
+        'A request from a web page of another origin or from an HTTP proxy is refused with 403. By default, only the machine of the server may send requests. If you choose the key (COFFER_CONTROL_KEY), other machines may send requests too.',
         'Failures are RFC 7807 problems.',
       ].join('\n\n'),
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },

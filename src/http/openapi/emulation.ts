@@ -3,21 +3,18 @@ import { findFixture } from '../../assets.js'
 
 /**
  * An entry is `METHOD /path`, `METHOD /path attribute`, `| filter` or a text. `in_2023`: entries of the interface of
- * January 2023. `since_2023`: entries that the service or Coffer added later.
+ * January 2023. `since_2023`: later entries of the service or of Coffer.
  */
 export interface Area {
   area: string
   in_2023?: string[]
   since_2023?: string[]
   without?: string
-  /** Properties of bodies that are ignored. Every other property has an effect, is stored, or is refused. */
+  /** Properties of bodies that are accepted but have no effect. */
   ignored?: string[]
-  /**
-   * The paths of an area that is missing completely. Every path below one of these paths also belongs to the
-   * area. `{}` stands for any segment.
-   */
+  /** The paths of an area that is missing completely, with all paths below them. `{}` matches any segment. */
   not_emulated?: string[]
-  /** The day of the last run of `coffer conform` on the service, and its counts: `2026-11-29: 40 of 41 calls equal`. */
+  /** The day and the counts of the last run of `coffer conform` on the service: `2026-11-29: 40 of 41 calls equal`. */
   last_compared?: string
 }
 
@@ -37,7 +34,6 @@ function readJson(name: string): unknown {
   return JSON.parse(readFileSync(findFixture(name), 'utf8'))
 }
 
-/** The two ratings of an area in the table: for a client of January 2023, and for a client of today. */
 export function rateArea({ in_2023, without, ignored = [], not_emulated }: Area): [string, string] {
   const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
   const rated = without === undefined ? 'emulated' : `partly: without ${without}`

@@ -59,7 +59,7 @@ export const problemOutput = {
 } satisfies Schema
 
 export const TRACE_ID: JsonSchema = {
-  description: 'The trace id of the request, or a new one.',
+  description: 'The trace id of the request, or a new trace id if the request has none.',
   schema: { type: 'string' },
 }
 
@@ -86,7 +86,7 @@ export function createDocument(registry: Registry, { version, prefix, bodyLimitB
       description: introduce(names, bodyLimitBytes),
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    // This URL is relative to the address of the document, so it is correct behind any port or host name.
+    // Relative to the address of the document, so it is correct behind any port or host name.
     servers: [{ url: '/' }],
     tags: [...new Set(registry.routed.map(({ noun }) => noun))].map((name) => ({ name })),
     paths,
@@ -97,14 +97,15 @@ export function createDocument(registry: Registry, { version, prefix, bodyLimitB
           name: names.noReveal.toUpperCase(),
           in: 'header',
           description:
-            'If the header is present, with any value, the answer is masked even if access rules would reveal data. The answer has the header too.',
+            'If the header is present, with any value, the answer is masked even if access rules would reveal data. The answer contains the header too.',
           schema: { type: 'string' },
         },
       },
       headers: {
         TraceId: TRACE_ID,
         Replayed: {
-          description: 'The answer to the first request with this idempotency key; nothing was done.',
+          description:
+            'This request did nothing. The answer is the answer to the first request with this idempotency key.',
           schema: { const: 'true' },
         },
       },
@@ -123,8 +124,8 @@ export function createDocument(registry: Registry, { version, prefix, bodyLimitB
 
 function introduce({ apiKey, traceId }: HeaderNames, bodyLimitBytes: number): string {
   return [
-    `Every request carries an API key in the header ${apiKey.toUpperCase()}; only /, /healthz, /readyz, /llms.txt and /openapi.json need none.`,
-    `A request may bring its own trace id in ${traceId.toUpperCase()} (up to 128 visible ASCII characters); every answer carries one.`,
+    `Every request needs an API key in the header ${apiKey.toUpperCase()}, except requests for /, /healthz, /readyz, /llms.txt and /openapi.json.`,
+    `A request may contain a trace id in the header ${traceId.toUpperCase()} (up to 128 visible ASCII characters). Every answer contains the trace id of its request.`,
     `Bodies are UTF-8 JSON of at most ${bodyLimitBytes} bytes, 64 levels deep, without repeated names.`,
     'Failures are RFC 7807 problems.',
   ].join('\n\n')
@@ -144,7 +145,7 @@ export function describeOperation(operation: RoutedOperation, names: HeaderNames
       in: 'header',
       required: false,
       description:
-        'Repeating the call with this key within 24 hours returns the first answer, if it was a success, and does nothing.',
+        'If a call with this key has succeeded in the last 24 hours, a repeated call does nothing and returns the first answer.',
       schema: { type: 'string', minLength: 1, maxLength: MAX_KEY_CHARACTERS, pattern: '^[ -~]+$' },
     })
   return {
@@ -186,7 +187,7 @@ function describeParameter({ input }: RoutedOperation, name: string, place: 'pat
   const property = input.properties[name]
   const required = place === 'path' || ((input.required ?? []) as readonly string[]).includes(name)
   const { description, ...schema } = toJsonSchema(property)
-  // In a query, a map is written as `metadata[key]=value` or `metadata.key=value`.
+  // A map in a query is written as `metadata[key]=value` or `metadata.key=value`.
   const style = property.type === 'object' ? { style: 'deepObject', explode: true } : {}
   return { name, in: place, required, ...omitUndefined({ description }), ...style, schema }
 }
@@ -202,7 +203,7 @@ function describeBody(operation: RoutedOperation): JsonSchema {
     ...toJsonSchema(whole ?? { ...input, properties, required }),
     ...describeAlternatives(properties),
   }
-  // The body of the first example that passes its body on standard input.
+  // The first example that passes its body on standard input.
   const given = examples.map((line) => /^echo '(.+)' \|/.exec(line)?.[1]).find((body) => body !== undefined)
   const described = { schema, ...(given === undefined ? {} : { example: JSON.parse(given) as unknown }) }
   return {
@@ -211,7 +212,6 @@ function describeBody(operation: RoutedOperation): JsonSchema {
   }
 }
 
-/** The part with the file may have any content type. */
 function describeForm(
   { input, endpoint }: RoutedOperation,
   { file, json }: { file: string; json: string },
@@ -233,7 +233,10 @@ function describeAlternatives(properties: Readonly<Record<string, Schema>>): Jso
   return others.length === 0 ? {} : { anyOf: either.map((required) => ({ required })) }
 }
 
-/** Code may answer with any status. Answers of Coffer itself have the schema of their own status. */
+/**
+ * Code may answer with any status. A specific status such as 404 has precedence over its range, and is an error of
+ * Coffer.
+ */
 const STATUS_RANGES = ['2XX', '3XX', '4XX', '5XX']
 const GIVEN = { description: 'The answer of the code.', content: { '*/*': {} } }
 const PROBLEM = { $ref: '#/components/responses/Problem' }
@@ -276,10 +279,7 @@ const RELAYED = {
   content: { '*/*': {} },
 }
 
-/**
- * The paths of a relay take any body and give any answer. In an answer of a relay, a problem document of this server
- * is a property of another object.
- */
+/** A relay takes any body and gives any answer. In an error, the problem document is a property of another object. */
 function describeRelay(operation: RegisteredOperation, prefix: string) {
   if (operation.kind !== 'relay') return {}
   const { relay, name, details = '', access } = operation
@@ -300,7 +300,7 @@ function describeRelay(operation: RegisteredOperation, prefix: string) {
       parameters,
       requestBody: { required: false, content: { '*/*': {} } },
       responses: Object.fromEntries([...STATUS_RANGES, 'default'].map((status) => [status, RELAYED])),
-      // The empty object means that a key is optional: some proxies need no key.
+      // The empty object makes the API key optional, because some proxies need no key.
       security: [...access.permissions.map((permission) => ({ [API_KEY]: [permission] })), {}],
     }
     return Object.fromEntries(
@@ -333,7 +333,6 @@ export function describeComponents(schemas: readonly Schema[]): Record<string, J
   return found
 }
 
-/** Describes an error answer of 3-D Secure: the usual problem document, or a failure as the 3DS service reports it. */
 function describeServiceProblem(traceId: string): JsonSchema {
   const schema = { anyOf: [toJsonSchema(problemOutput), toJsonSchema(serviceProblem)] }
   return {

@@ -1,4 +1,3 @@
-/** The page of an invitation link, and its form, which sends the secret of the link. */
 import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation/invitation.js'
 import { describeDate } from '../../domain/invitation/letter.js'
 import { encodeHtml as encode } from '../../domain/text/html.js'
@@ -13,19 +12,18 @@ import { answerHtml, answerMessage, MESSAGE_STYLE, STYLE } from './html.js'
 import type { Page } from './pages.js'
 
 /**
- * How many unknown links a client may open in a period. Nobody can guess 256 bits, so the limit is not for
- * security: it only saves time and space in the log.
+ * A client may open this number of unknown links in the period. Nobody can guess 256 bits, so this limit only saves
+ * time and space in the log.
  */
 const GUESSES = { count: 60, periodMs: 60_000 }
 /**
- * The maximum size of the form, in bytes. Two names of 5,000 characters fit even if each character takes twelve bytes.
- * Names of 5,000 characters are too long. With a smaller limit, the form would be refused before the check that reports
- * long names.
+ * Two names of 5,000 characters fit, even if each character takes 12 bytes. The check of the names refuses long names
+ * with a better error.
  */
 const FORM_LIMIT_BYTES = 128 * 1024
 const SHOWN_NAME = 200
 
-/** The page for {@link ACCEPT_PATH}, and the handler of its form. `clock`: ms of a monotonic clock. */
+/** `clock`: ms of a monotonic clock. */
 export function createAcceptPage(context: AcceptContext, clock: () => number): Record<'page' | 'form', Page> {
   const limit = createRateLimit(GUESSES, clock)
   const guarded =
@@ -92,7 +90,7 @@ ${renderField('first_name', 'First name', 'given-name', refused)}
 ${renderField('last_name', 'Last name', 'family-name', refused)}
 <p><button type="submit">Accept the invitation</button></p>
 </form>
-<p class="dim">This works once, until ${describeDate(expiresAt)}. If you did not expect it, close this page: nothing happens unless you accept.</p>
+<p class="dim">You can accept once, until ${describeDate(expiresAt)}. If you did not expect this invitation, close this page. Then nothing happens.</p>
 </main>`
   const status = refused === undefined ? 200 : 400
   return answerHtml({ status, title: 'You are invited', body, style: FORM_STYLE, hasForm: true })
@@ -128,7 +126,7 @@ button { background: #0b5cad; border: 0; border-radius: 6px; color: #fff; cursor
 function answerWelcome({ tenantName, email }: Invited): HttpResponse {
   const body = `<main><h1>You are a member</h1>
 <p><strong>${encode(email)}</strong> now belongs to the tenant <strong><bdi>${encode(tenantName)}</bdi></strong>.</p>
-<p>The invitation is used up. You can close this page.</p></main>`
+<p>You can close this page. The link no longer works.</p></main>`
   return answerHtml({ title: 'You are a member', body, style: MESSAGE_STYLE })
 }
 

@@ -1,4 +1,6 @@
-/** HTML answers with a common style. The content security policy allows no external resources and only our own scripts. */
+/**
+ * HTML answers with a common style. The content security policy allows only our own scripts, and no external resources.
+ */
 import { createHash } from 'node:crypto'
 import { encodeHtml } from '../../domain/text/html.js'
 import { answerText, type HttpResponse } from '../exchange.js'
@@ -53,7 +55,6 @@ ${body}
 ${script === undefined ? '' : `<script type="module">${script}</script>\n`}</body></html>`
 }
 
-/** A source of a content security policy that allows exactly this text. */
 export const digest = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 export function answerMessage(status: number, title: string, text: string): HttpResponse {

@@ -7,10 +7,9 @@ import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../openapi/emul
 import type { OpenApiDocument } from '../openapi/openapi.js'
 import { answerHtml } from './html.js'
 
-/** Answers the requests for one path. These requests need no API key. */
+/** Answers the requests for one path, which need no API key. */
 export type Page = (request: HttpRequest, traceId: string) => HttpResponse | Promise<HttpResponse>
 
-/** `createDocument` is called at the first request for a page that needs it. */
 export function createPages(
   createDocument: () => OpenApiDocument,
 ): ReadonlyMap<string, () => HttpResponse | Promise<HttpResponse>> {
@@ -24,7 +23,7 @@ export function createPages(
   let html: HttpResponse | undefined
   return new Map<string, () => HttpResponse | Promise<HttpResponse>>([
     [HEALTH_PATH, () => answerResult(200, { status: 'ok' })],
-    // Clients use this path to check whether the server runs.
+    // Clients request this path to check that the server runs.
     ['/ping', () => answerResult(200, undefined)],
     ['/openapi.json', () => answerText(200, JSON_TYPE, prepare().json)],
     [
@@ -42,16 +41,15 @@ export function createPages(
 }
 
 /**
- * The script of the page renders the reference from the OpenAPI document. The HTML contains the sections that the
- * document lacks.
+ * The script of the page renders the reference from the OpenAPI document. This HTML contains the sections that are not
+ * in the document.
  */
 async function renderPage(title: string): Promise<HttpResponse> {
-  // Only this page needs the table of test cards.
   const { renderTestCards } = await import('./test-cards.js')
   const body = `<div id="page"></div>
 <noscript><p>This page needs JavaScript. The interface is described in <a href="/openapi.json">the OpenAPI document</a>.</p></noscript>
 <div id="guide" hidden>${renderClients()}${renderFidelity()}${renderTestCards()}</div>`
-  // The script and the style are compressed in the package, because both are a large part of the package.
+  // The script and the style are a large part of the package, so the package contains them compressed.
   const { brotliDecompressSync } = await import('node:zlib')
   const read = (name: string) => brotliDecompressSync(readFileSync(findAsset(`${name}.br`))).toString()
   return answerHtml({ title, body, style: read('page.css'), script: read('page.js') })
@@ -65,7 +63,7 @@ export function renderClients(): string {
   const start = `coffer serve --prefix ${CLIENT_PREFIX} --starter-apps`
   return `<section id="clients"><h2>Clients</h2>
 <p>Start the server with <code>${start}</code>: these clients send the header <code>${CLIENT_PREFIX.toUpperCase()}-API-KEY</code>.
-Give them its address and one of its keys.</p>${shown.join('')}</section>`
+Give each client the address of the server and one of its keys.</p>${shown.join('')}</section>`
 }
 
 export function renderFidelity(): string {
@@ -75,8 +73,8 @@ export function renderFidelity(): string {
     return `<tr><th scope="row">${encode(each.area)}</th>${cells.join('')}</tr>`
   })
   return `<section id="fidelity"><h2>What is emulated</h2>
-<p>What this server emulates of the interface of January 2023 and of the one that today’s clients call.
-A dash: no contract of that time is known. A path of an area that is not emulated answers 501 with the title <q>Not Emulated</q>.</p>
+<p>The table compares this server with the interface of January 2023 and with the interface of today’s clients.
+A dash means that no contract of that time is known. If an area is not emulated, its requests get status 501 and the title <q>Not Emulated</q>.</p>
 <div class="scroll" tabindex="0"><table class="plain"><thead><tr><th scope="col">Area</th><th scope="col">January 2023</th><th scope="col">Today</th></tr></thead>
 <tbody>${rows.join('')}</tbody></table></div></section>`
 }

@@ -1,6 +1,4 @@
-/**
- * The table of the test cards, for the reference of the page. This module is loaded only when the page is rendered.
- */
+/** The table of test cards on the page. This module is loaded only when the page is rendered. */
 import {
   describeBrand,
   describeInNetworkTokens,

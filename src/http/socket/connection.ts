@@ -1,27 +1,22 @@
-/**
- * The connection of a client. A connection answers requests in their order, and refuses bytes that are not a valid
- * request.
- */
+/** Answers the requests of a connection in their order, and refuses bytes that are not a valid request. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { CofferError, validationError } from '../../errors.js'
 import { ALL_METHODS, answerProblem, formatHead, HEALTH_PATH, type HttpResponse } from '../exchange.js'
 import { ServedRequest, type Service } from './served-request.js'
 
-/** ms that a client has to read the answer to an invalid request before the connection is closed. */
+/** A client has this time to read the answer to an invalid request before the connection is closed. */
 const LINGER_MS = 1_000
 /**
- * If more requests than this wait for answers, reading pauses, because a waiting request takes 50 times its bytes in
- * memory.
+ * If more requests than this wait for answers, reading pauses, because the memory of a waiting request is 50 times as
+ * large as its bytes.
  */
 const MAX_AHEAD = 64
 
 export class Connection {
   readonly #socket: Socket
   readonly #service: Service
-  /**
-   * The requests without a complete answer, in order. The first request is in progress, and the later requests wait.
-   */
+  /** Requests without a complete answer. The first request is in progress. */
   readonly #requests: ServedRequest[] = []
   #refusal: string | undefined
   /** Whether invalid bytes have arrived. Bytes after invalid bytes are not parsed. */
@@ -30,14 +25,15 @@ export class Connection {
   constructor(socket: Socket, service: Service) {
     this.#socket = socket
     this.#service = service
-    // Node removes its own listeners at a CONNECT. Without this listener, an error would end the process. The
-    // listener does nothing, because the event `close` follows the error.
+    // Node removes its own listeners at a CONNECT, and an error without a listener would end the process. The event
+    // `close` follows the error.
     socket.on('error', () => undefined)
     socket.once('close', () => {
       const [request] = this.#requests.splice(0)
       request?.close()
     })
-    // Node resumes the socket by itself: to read the body of a request, and when the client has read answers.
+    // Node can resume the socket to read a body, or after the client has read answers. If too many requests wait,
+    // pauses the socket again.
     socket.on('resume', () => this.#requests.length > MAX_AHEAD && socket.pause())
   }
 
@@ -52,15 +48,14 @@ export class Connection {
   receive(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
     if (this.#isFaulty) return
     const hosts = countHosts(message.rawHeaders)
-    // If a header is repeated, Node uses the first value. RFC 9112 (3.2) requires an error for a repeated
-    // Host.
+    // Node uses the first of repeated headers. RFC 9112 (3.2) requires an error for a repeated Host.
     if (hosts > 1 || (hosts === 0 && message.httpVersion === '1.1')) {
       this.refuse(validationError('A request must have exactly one Host header.'), message.method)
       return
     }
     const request = new ServedRequest(this, this.#service, message, response, expectsContinue)
-    // A chunked body is not read while its request waits, because Node keeps an object for each chunk. A
-    // waiting body of small chunks would take 9 MiB of memory.
+    // A waiting request must not have a chunked body. Node keeps an object for each chunk, so a body of small chunks
+    // would take 9 MiB of memory.
     if (!this.isIdle && message.headers['transfer-encoding'] !== undefined) {
       message.resume()
       const text =
@@ -73,10 +68,7 @@ export class Connection {
     if (count === 1) this.#start(request)
   }
 
-  /**
-   * Each request waits for the budget, which the connections share. The health check never waits, because it shows that the server is
-   * alive.
-   */
+  /** The health check does not wait for the budget, so that a busy server can show that it is alive. */
   #start(request: ServedRequest): void {
     const turn = request.target === HEALTH_PATH ? undefined : this.#service.budget.take()
     const serve = () => this.#socket.writable && void request.serve()
@@ -95,8 +87,8 @@ export class Connection {
   }
 
   /**
-   * If the invalid bytes belong to a body, fails that body. If the invalid bytes belong to no body, sends the error
-   * after the answers to earlier requests.
+   * If the invalid bytes belong to a body, the request with this body fails. Otherwise the error is sent after the
+   * answers to earlier requests.
    */
   refuse(error: CofferError, method = '-'): void {
     if (this.#isFaulty) return

@@ -1,6 +1,6 @@
 import { CofferError, validationError } from '../../errors.js'
 
-/** The line of `rawPacket` at which the parser stopped tells whether the method is unknown. */
+/** The line of `rawPacket` at which the parser stopped shows whether only the method is unknown. */
 export function describeParserError(
   error: Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number },
 ): CofferError {

@@ -5,15 +5,14 @@ import type { ByteLease } from '../byte-budget.js'
 import { bodyTooLarge } from '../input.js'
 
 /**
- * The maximum number of bytes of a body that are read and discarded. An unwanted body is read and discarded,
- * because many clients read the answer only after they have sent the body.
+ * Many clients read the answer only after they have sent the body. Therefore at most this much of an unwanted body is
+ * read and discarded.
  */
 const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 
 export class RequestBody {
   readonly #message: IncomingMessage
   readonly #lease: ByteLease
-  /** Sends `100 Continue`. The client sends its body only after the server has sent `100 Continue`. */
   #sendContinue: (() => void) | undefined
   #fault: CofferError | undefined
 
@@ -66,8 +65,8 @@ export class RequestBody {
       message.on('data', read)
       message.once('end', () => resolve(bytes.join()))
       message.once('close', () => {
-        // Every body ends with the event `close`. The error is created only if it is needed, because an error for each
-        // request would cost a tenth of a POST.
+        // Every body ends with the event `close`. The error is created only if the body is incomplete, because an error
+        // for each request would cost a tenth of a POST.
         if (message.readableEnded) return
         reject(connectionClosed())
       })
@@ -77,7 +76,7 @@ export class RequestBody {
   }
 
   /**
-   * Yields the body in pieces. While the caller asks for no piece, at most the buffer of the message is filled from the connection.
+   * While the caller takes no piece, only the buffer of the message is filled from the connection.
    * @throws CofferError `too_large`, and the errors of `read`
    */
   async *stream(limitBytes: number): AsyncGenerator<Uint8Array> {
@@ -93,7 +92,7 @@ export class RequestBody {
     try {
       for (;;) {
         if (this.#fault !== undefined) throw this.#fault
-        // One piece has all bytes that have arrived, so that tiny chunks of a body are joined.
+        // `read` returns all bytes that have arrived, so that tiny chunks of a body are joined.
         const piece = message.read() as Buffer | null
         if (piece === null && message.readableEnded) return
         if (piece === null && message.destroyed) throw connectionClosed()
@@ -108,7 +107,6 @@ export class RequestBody {
         yield piece
       }
     } finally {
-      // These listeners are no longer needed: `drain` reads the rest of a refused body.
       for (const event of events) message.off(event, look)
     }
   }

@@ -3,14 +3,13 @@ import { pipeline } from 'node:stream/promises'
 import type { HttpResponse } from '../exchange.js'
 import type { RequestBody } from './request-body.js'
 
-/** If a response is larger than this, a client that stops reading is disconnected. */
+/** A client that stops reading a response of more than this size is disconnected. */
 export const LARGE_BYTES = 64 * 1024
 
 export interface Sending {
-  /** Bytes of the response; 0 for a stream. */
+  /** 0 for a stream. */
   length: number
   body: RequestBody
-  /** A client that does not read its response for this time is disconnected. */
   stallMs: number
 }
 
@@ -21,12 +20,12 @@ export async function sendResponse(
 ): Promise<void> {
   const { isComplete } = body
   if (stream !== undefined) {
-    // If the stream fails, the connection is closed, so that the client sees that the response is incomplete.
+    // If the stream fails, closes the connection, so that the client sees that the response is incomplete.
     response.writeHead(status, headers)
     await pipeline(stream, response, { end: false }).catch(() => response.destroy())
   } else {
-    // Node would copy a large text together with the headers, and would copy unread parts again. Node does not copy a
-    // buffer.
+    // Node would copy a large text together with the headers, and would copy the rest again after each partial write.
+    // Node does not copy a buffer.
     const content = bytes ?? (length > LARGE_BYTES ? Buffer.from(text) : text)
     if (status !== 204) headers['content-length'] = String(length)
     response.writeHead(status, headers)
@@ -36,7 +35,7 @@ export async function sendResponse(
     if (isComplete) return void response.end(content)
     response.write(content)
   }
-  // If bytes of the request were still unread, closing would reset the connection, and the client could lose the
+  // If bytes of the request were still unread, closing the connection would reset it, and the client could lose the
   // response.
   if (!isComplete && body.isArriving) body.drain(() => void response.end())
   else response.end()

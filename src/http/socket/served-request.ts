@@ -1,4 +1,4 @@
-/** One request on a socket. The response to the request is not sent faster than the client reads the response. */
+/** A request on a socket. The response is not sent faster than the client reads. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CofferError } from '../../errors.js'
 import type { Answerer } from '../answerer.js'
@@ -20,9 +20,7 @@ export interface Service extends Pick<AnswererOptions, 'record' | 'reportFault'>
   createTraceId(): string
 }
 
-/**
- * The connection of a request. Requires: `end` is called when the request is answered or the client has disconnected.
- */
+/** `end` is called when the request is answered or the client has disconnected. */
 interface Line {
   readonly isLast: boolean
   end(): void
@@ -85,12 +83,12 @@ export class ServedRequest implements HttpRequest {
     try {
       await this.#send(await answerer(this))
     } catch (error) {
-      // If a response cannot be sent, only this connection is closed. Other connections are not affected.
+      // Only this connection is closed. Other connections are not affected.
       this.#message.socket.destroy()
       reportFault?.(error, createTraceId())
     }
-    // The bytes of the request count in the budget until its work is finished, even if the client has
-    // disconnected.
+    // Even if the client has disconnected, the bytes of the request count in the budget until the work for the request
+    // is finished.
     this.#isDone = true
     if (this.#isClosed) this.lease.end()
   }
@@ -120,7 +118,6 @@ export class ServedRequest implements HttpRequest {
     })
   }
 
-  /** Returns undefined if the answer is sent already. */
   #send(answer: HttpResponse): Promise<void> | undefined {
     const { headers, body, bytes, stream } = answer
     const [message, response] = [this.#message, this.#response]
@@ -128,7 +125,7 @@ export class ServedRequest implements HttpRequest {
     if (answer.cutAt === 'start') return void message.socket.destroy()
     if (!message.complete || (isStopping && this.#connection.isLast)) headers.connection = 'close'
     const length = stream === undefined ? (bytes?.length ?? Buffer.byteLength(body)) : 0
-    // An answer that is a stream keeps the reserved bytes until the stream has ended.
+    // A streamed answer keeps the reserved bytes until the stream has ended.
     if (stream === undefined) this.lease.settle(length)
     const close = () => this.close()
     const isSmall = length <= LARGE_BYTES

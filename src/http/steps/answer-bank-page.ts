@@ -3,10 +3,7 @@ import { findBankPage } from '../pages/threeds/routes.js'
 import { refuseMethod } from './respond.js'
 import type { Step } from './step.js'
 
-/**
- * Answers the pages of 3-D Secure, for which this server pretends to be a bank. Requests for these pages need no API
- * key.
- */
+/** Answers requests for the pages of the 3-D Secure test bank. These requests need no API key. */
 export function answerBankPage(options: Pick<AnswererOptions, 'host' | 'authenticate' | 'cors'>): Step {
   return async (exchange, next) => {
     const page = findBankPage(exchange.path)

@@ -3,7 +3,7 @@ import { findElements } from '../pages/elements/routes.js'
 import { refuseMethod } from './respond.js'
 import type { Step } from './step.js'
 
-/** Answers the script of the card fields. A page loads the script without an API key. */
+/** Pages load the script of the card fields without an API key. */
 export function answerElements({ prefix, cors }: Pick<AnswererOptions, 'prefix' | 'cors'>): Step {
   return async (exchange, next) => {
     const { path, request, search } = exchange

@@ -4,8 +4,8 @@ import { refuseMethod } from './respond.js'
 import type { Step } from './step.js'
 
 /**
- * Takes and gives the files of the account updater. The address of a file has a secret, so requests for files need no
- * API key.
+ * Receives and sends the files of the account updater. The address of a file contains a secret, so these requests need
+ * no API key.
  */
 export function answerUpdaterFile({ host, cors }: Pick<AnswererOptions, 'host' | 'cors'>): Step {
   return async (exchange, next) => {

@@ -15,10 +15,7 @@ export function createAuthenticator({
 }: Pick<AnswererOptions, 'host' | 'prefix' | 'authenticate' | 'rateLimit'>) {
   const names = headerNames(prefix)
 
-  /**
-   * Puts the caller into no-reveal mode if the request has its header. In no-reveal mode, the answer has this header
-   * too.
-   */
+  /** A header of the request puts the caller into no-reveal mode. The answer repeats this header. */
   const applyNoReveal = (exchange: Exchange, caller: Caller): Caller => {
     exchange.isNoReveal = readHeader(exchange.request.headers, names.noReveal) !== undefined
     return exchange.isNoReveal ? noRevealCaller(caller) : caller
@@ -41,8 +38,8 @@ export function createAuthenticator({
   }
 
   /**
-   * Code of a run can send a request with a key that is not the key of the run. Therefore a caller with another key
-   * is also marked as code of the run.
+   * Code of a run can send another key than the key of the run. The caller of that key is also marked as code of the
+   * run.
    */
   const byHeader = async ({ request, ofRun }: Exchange, allowsCached: boolean): Promise<Caller> => {
     const found = await authenticate(host, requireKey(request), { allowsCached })
@@ -51,8 +48,7 @@ export function createAuthenticator({
 
   return {
     /**
-     * Returns the caller of the API key. If `allowsCached` is true, the rights of the caller can be out of
-     * date, because another server has changed them.
+     * If `allowsCached` is true, the rights of the caller can be out of date, because another server has changed them.
      * @throws CofferError `unauthenticated`, `rate_limited`
      */
     async byKey(exchange: Exchange, allowsCached: boolean): Promise<Caller> {
@@ -64,7 +60,7 @@ export function createAuthenticator({
     },
 
     /**
-     * Applies the rate limit to a caller that a relay has identified without an API key.
+     * For a caller that a relay has identified without an API key.
      * @throws CofferError `rate_limited`
      */
     found(exchange: Exchange, known: Caller): Caller {
@@ -76,8 +72,8 @@ export function createAuthenticator({
 }
 
 /**
- * `given`: the names of the headers in the request. If the request has a key in a header with another prefix,
- * the error says that the server does not read this header.
+ * `given`: header names of the request. If the request has a key in a header with another prefix, the error explains
+ * that the server does not read this header.
  */
 function missingKey(wanted: string, given: readonly string[]): CofferError {
   const [, prefix] = given.join('\n').match(/^([a-z][a-z\d]{0,19})-api-key$/m) ?? []

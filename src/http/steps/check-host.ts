@@ -14,9 +14,9 @@ export function checkHost(host: Pick<Host, 'store'>, names: readonly string[] | 
 }
 
 /**
- * Protects against DNS rebinding. In this attack, a web page lets its own host name resolve to this machine, so its
- * requests carry that host name. Accepts IP addresses, which cannot be rebound, `localhost`, `names`, and the host of
- * the setting `public_url`. The check returns a promise only if it reads settings.
+ * Protects against DNS rebinding: a web page lets its own host name resolve to this machine, so its requests contain
+ * that host name. Accepts IP addresses, `localhost`, `names`, and the host of the setting `public_url`. The check
+ * returns a promise only if it reads settings.
  * @throws CofferError `misdirected`
  */
 export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly string[]) {
@@ -40,7 +40,7 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
     )
   }
   return (request: HttpRequest): Promise<void> | undefined => {
-    // Most requests have the same host as the request before them, so an accepted host is remembered.
+    // Most requests have the host of the previous request, so the last accepted host is not checked again.
     const { host } = request.headers
     if (host !== undefined && host === lastHost && request.target.startsWith('/')) return undefined
     const strange = readNames(request).filter((name) => !isAddress(name) && !own.has(name))
@@ -50,10 +50,7 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
   }
 }
 
-/**
- * The host names of a request, in lower case. The header Host, which HTTP/1.0 may omit, has a host name. A target
- * that is an absolute URL has a host name too.
- */
+/** Reads the header Host, and the host of a target that is an absolute URL. HTTP/1.0 may omit the header. */
 function readNames({ headers, target }: HttpRequest): string[] {
   const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target)
   return (url === null ? [headers.host] : [headers.host, url[1]])

@@ -7,7 +7,7 @@ import type { Authenticator } from './authenticate.js'
 import { refuseMethod } from './respond.js'
 import type { Step } from './step.js'
 
-/** Finds the relay that the path belongs to. Later errors have the form that clients of the relay expect. */
+/** Finds the relay of the path. Later errors have the form that clients of the relay expect. */
 export function findRelay(router: Router): Step {
   return (exchange, next) => {
     exchange.relayed = router.findRelay(exchange.path)

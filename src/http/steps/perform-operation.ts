@@ -1,7 +1,3 @@
-/**
- * The last step finds the operation by its route, and performs it. If several checks fail, the first check in this
- * order decides the error.
- */
 import { CofferError } from '../../errors.js'
 import { admit, authorizeNow } from '../../framework/caller/authorize.js'
 import type { Caller } from '../../framework/caller/caller.js'
@@ -32,8 +28,8 @@ export function performOperation(
   const names = headerNames(prefix)
 
   /**
-   * Input is validated before the first unit of work, so the rights of the caller may be outdated here. Therefore the
-   * rights are read again before an error in the input is returned.
+   * If the caller no longer has the permission, returns the refusal instead of the error in the input. Input is
+   * validated before the rights of a cached caller are read again.
    */
   const reasonOf = async (error: unknown, caller: Caller, operation: Match['operation']) => {
     if (!(error instanceof CofferError) || error.errors === undefined) return error
@@ -54,10 +50,11 @@ export function performOperation(
     exchange.route = endpoint.path
     exchange.operationName = operation.name
     const idempotencyKey = readHeader(request.headers, names.idempotencyKey)
-    // If an operation is a single unit of work, this unit reads the rights of a cached caller again.
+    // An operation with one unit of work reads the rights of the caller again in this unit, so the caller may come from
+    // the cache.
     const allowsCached = isOneUnit(operation) && idempotencyKey === undefined
     const identified = await authenticator.byKey(exchange, allowsCached)
-    // `perform` checks the permission too. This earlier check refuses a forbidden request before its body is read.
+    // `perform` checks the permission too. This earlier check refuses a forbidden request before the body is read.
     const caller = await admit(host.store, identified, operation)
     const received =
       operation.http?.body?.form && (await receive({ host, caller, operation, request, traceId }))
@@ -92,14 +89,13 @@ export function performOperation(
   }
 }
 
-/** Loads the parser of forms only when a request has a form. */
 async function receive(request: FormRequest) {
   return (await import('../forms/receive-form.js')).receiveForm(request)
 }
 
 /**
- * Errors use the names that the caller sent: `query.size` instead of `size`, and the header instead of the idempotency
- * key.
+ * Errors use the names that the caller sent: `query.size` instead of `size`, or the name of the header with the
+ * idempotency key.
  */
 function renameAsSent(error: unknown, { query }: Endpoint, { idempotencyKey }: HeaderNames): unknown {
   if (!(error instanceof CofferError) || error.errors === undefined) return error

@@ -1,4 +1,4 @@
-/** The outermost step of a service turns errors into problem documents, adds common headers, and writes the access log. */
+/** The outermost step of a service: turns errors into problem documents, adds common headers, writes the access log. */
 import { CofferError } from '../../errors.js'
 import { ALL_METHODS, answerProblem, type HttpResponse } from '../exchange.js'
 import { answerPreflight, createCorsHeaders, headerNames, readHeader, readTraceId } from '../headers.js'
@@ -47,7 +47,7 @@ function createRefusal({ prefix, cors, reportFault }: Options) {
   const apiKey = headerNames(prefix).apiKey.toUpperCase()
   return (exchange: Exchange, error: unknown): HttpResponse => {
     const known = error instanceof CofferError ? error : undefined
-    // A preflight is answered, so that a web page can send its request and read that the path is not emulated.
+    // Answers a preflight, so that a web page can send its request and read that the path is not emulated.
     const isOfPage = known?.code === 'not_emulated' && cors
     const preflight = isOfPage ? answerPreflight(exchange.request, ALL_METHODS) : undefined
     if (preflight !== undefined) return preflight
@@ -64,7 +64,6 @@ function createRefusal({ prefix, cors, reportFault }: Options) {
   }
 }
 
-/** Answers a method that the path does not accept. A preflight has the method OPTIONS, and needs no API key. */
 export function refuseMethod(exchange: Exchange, allow: string, cors: boolean): HttpResponse {
   const preflight = cors ? answerPreflight(exchange.request, allow) : undefined
   if (preflight !== undefined) return preflight
@@ -79,8 +78,7 @@ function describeProblem({ request, traceId, describeError }: Exchange, error: u
 }
 
 /**
- * The message may contain file names of the server. Therefore callers read only that the vault is the cause, and the operator
- * reads the whole message.
+ * Callers must not read the file names that the message can contain. The operator reads the whole message in the log.
  */
 function hideReason(error: CofferError): CofferError {
   const { code, status } = error

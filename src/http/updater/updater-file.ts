@@ -10,7 +10,7 @@ type Asked = Parameters<typeof uploadFile>[1]
 const CSV_TYPE = 'text/csv; charset=utf-8'
 
 /**
- * Answers an upload. Reads the body only if the secret in the address is valid.
+ * Reads the body only if the secret in the address is valid.
  * @throws CofferError `forbidden`, `too_large`
  */
 export async function answerUpload(host: Host, asked: Asked, request: HttpRequest): Promise<HttpResponse> {

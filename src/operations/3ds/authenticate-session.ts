@@ -40,7 +40,7 @@ export const authenticateSession = change({
     if (isAuthenticated(session))
       throw conflict('This session is authenticated already. Create another session.')
     if (session.redirect !== undefined)
-      throw conflict('The page at the redirect_url of this session authenticates it.')
+      throw conflict('This session is authenticated by the page at its redirect_url.')
     if (session.device === 'app' && session.device_info === undefined)
       throw invalid('device_info', 'is required first: send it with PUT /3ds/sessions/{id}')
     const asked = request as AuthenticationRequest
@@ -61,7 +61,7 @@ function withMetadata(session: ThreeDsSessionRecord, given: Record<string, strin
 }
 
 /**
- * Requires: the request was checked before.
+ * Requires: the request is checked.
  * @throws CofferError `validation` if the card of the session does not have the brand in the request
  */
 export function readWishes(

@@ -1,7 +1,6 @@
 /**
- * Changes of stored sessions. Operations, pages and timers use these changes. Each change stores the session, and
- * returns the session with its log entry and events. `tellByCaller` or `tellBySystem` then writes the log entry and
- * sends the events.
+ * Changes of sessions. Each change stores the session, and returns the session with a log entry and events.
+ * `tellByCaller` or `tellBySystem` then writes the log entry and sends the events.
  */
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -21,7 +20,6 @@ import { keepPlace } from './place.js'
 
 export const THREE_DS = 'threeds_session'
 
-/** A changed session, the log entry about the change, and the events about the change. */
 export interface Told {
   session: ThreeDsSessionRecord
   entry: LogEntry
@@ -51,7 +49,7 @@ export function eventAbout(type: EventType, session: ThreeDsSessionRecord, more:
   return { type, about: omitUndefined({ ...session, card_brand: session.brands[0], ...more }) }
 }
 
-/** Stores a changed session. `by`: the caller. If `by` is absent, `modified_by` keeps its value. */
+/** `by`: the caller. If `by` is undefined, `modified_by` keeps its value. */
 export async function storeSession(
   { store }: Pick<EventTools, 'store'>,
   tenant: number,
@@ -69,7 +67,7 @@ export async function storeSession(
   return changed
 }
 
-/** Stores that the method step was done. Returns undefined if the method step was already done before this call. */
+/** Returns undefined if the method step was already done. */
 export async function notifyMethod(
   tools: EventTools,
   tenant: number,
@@ -142,13 +140,13 @@ function endEvent(session: states.Challenged): WebhookEvent {
   return eventAbout('3ds.session.challenge-completed', session, { authentication_status })
 }
 
-/** A timer that has expired is not removed here, because the sweep removes it. */
+/** The sweep removes expired timers. */
 async function stopTimer({ store }: EventTools, tenant: number, timer: string): Promise<void> {
   if ((await store.get('threeds_timer', tenant, timer)) !== undefined)
     await store.remove('threeds_timer', tenant, timer)
 }
 
-/** Ends the decoupled challenge whose timer has expired. Returns the events that must be enqueued after the commit. */
+/** Ends the decoupled challenge whose timer has expired. Returns the events to enqueue after the commit. */
 export async function endByTimer(
   tools: EventTools,
   tenant: number,
@@ -161,8 +159,8 @@ export async function endByTimer(
 }
 
 /**
- * Ends a decoupled challenge whose time is over, and stores the event. Does nothing if the challenge has
- * already ended. Returns the events that must be enqueued after the commit.
+ * Ends a decoupled challenge whose time is over, unless the challenge has already ended. Returns the events to enqueue
+ * after the commit.
  */
 export async function endIfDue(
   tools: EventTools,
@@ -180,7 +178,7 @@ export function tellByCaller({ audit }: Context, { session, entry, events }: Tol
   for (const event of events) audit.emit(event)
 }
 
-/** Returns the events that must be enqueued after the commit. */
+/** Returns the events to enqueue after the commit. */
 export async function tellBySystem(
   tools: EventTools,
   tenant: number,

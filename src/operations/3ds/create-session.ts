@@ -34,7 +34,7 @@ type Request = Infer<typeof createInput>
 
 const NO_CARD = 'must be the id of an existing card: a token or token intent of the type card'
 
-/** Clients compare the key of this error, so the text must not change. */
+/** Clients compare this text, so it must not change. */
 const NO_SCHEME = 'The card was not supported by any card schemes'
 
 export const createSession = change({
@@ -60,7 +60,7 @@ export const createSession = change({
     const { store, caller, now } = context
     const card = await requireCard(context, input)
     const others = await context.setting('threeds.other_cards')
-    // This module is loaded only when it is used, because it loads the whole table of test cards.
+    // Imported only here, because this module contains the whole table of test cards.
     const { findTestCard } = await import('../../domain/threeds/cards.js')
     const { brands, scenario } = findTestCard((card.data as { number: string }).number, others)
     refuseAtCreation(scenarioOf(scenario))
@@ -92,15 +92,11 @@ export function refuseWrongMetadata(errors: PropertyErrors, metadata: unknown): 
   if (metadata !== undefined) checkMetadata(metadata, errors)
 }
 
-/** Returns the metadata to store. Returns nothing if the metadata is absent or an empty map. */
+/** An empty map is not stored. */
 export function keepMetadata(metadata: Record<string, string> | undefined) {
   return metadata === undefined || Object.keys(metadata).length === 0 ? undefined : metadata
 }
 
-/**
- * Returns the address in the setting `public_url`. If this setting is not set, returns the address that the caller
- * has used.
- */
 async function findBase(context: Context): Promise<string> {
   return (await context.setting('public_url')) ?? context.origin?.base ?? DEFAULT_PUBLIC_URL
 }
@@ -161,7 +157,7 @@ async function requireCard(
 }
 
 /**
- * Refuses a stored request with a wrong brand now, because the page that uses it later cannot report this
+ * Checks the brand in the authentication request now, because the page that later uses the request cannot report an
  * error to the merchant.
  * @throws CofferError `validation`
  */

@@ -14,7 +14,7 @@ export const decideInput = closedInput(['id'], {
   outcome: {
     type: 'string',
     enum: OUTCOMES,
-    description: `${FINAL_STATUSES.join(', ')}, cancelled or timed-out. Default: what the test card says.`,
+    description: `${FINAL_STATUSES.join(', ')}, cancelled or timed-out. Default: the outcome of the test card.`,
   },
 })
 

@@ -4,7 +4,6 @@ const CARD = `echo '{"type":"card","data":{"number":"4000020000000000"}}' | coff
 
 export const CREATE_EXAMPLE = `coffer 3ds create --type merchant --token-id "$(${CARD})"`
 
-/** The data that the 3DS software development kit in a mobile app sends about itself. */
 const APP =
   `{"sdk_transaction_id":"b2385523-a66c-4907-ac3c-91848e8c0067","sdk_application_id":"df898f15-b3b4-4a1e-a1d9-2a1a3b0e5b5f",` +
   `"sdk_encryption_data":"eyJhbGciOiJSU0EtT0FFUCJ9","sdk_ephemeral_public_key":"{}","sdk_max_timeout":"05",` +

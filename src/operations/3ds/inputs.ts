@@ -6,7 +6,6 @@ import * as values from '../../domain/threeds/enumerations.js'
 import { inputSchema, lenientInput } from '../../framework/schema.js'
 
 const MAX_TEXT = 500
-/** The limit for texts about devices, such as the name of a browser. */
 const MAX_DEVICE_TEXT = 5000
 /** The limit of EMV 3-D Secure for the encrypted data of an app. */
 const MAX_ENCRYPTED_TEXT = 64_000
@@ -169,7 +168,7 @@ export const authenticationAttributes = {
   card_brand: described(text, 'Only for a card with several brands: the brand to use.'),
   challenge_preference: described(
     oneOf(Object.keys(values.CHALLENGE_PREFERENCES) as values.ChallengePreference[]),
-    'What you wish. It does not change what a test card does.',
+    'The challenge that you prefer. The preference has no effect on test cards.',
   ),
   request_decoupled_challenge: described(
     boolean,

@@ -1,4 +1,4 @@
-/** 3-D Secure: the bank of a card authenticates the cardholder. Coffer pretends to be the bank. */
+/** 3-D Secure: the bank of a card authenticates the cardholder. Coffer simulates the bank. */
 import { isFinal, retrieveResult, settle } from '../../domain/threeds/session.js'
 import { STEP_MESSAGES } from '../../domain/threeds/steps.js'
 import { viewAuthentication, viewSession } from '../../domain/threeds/view.js'
@@ -51,10 +51,7 @@ const listSessions = list({
     ) as Promise<List<SessionView> | EncodedJson>,
 })
 
-/**
- * This operation is a `change`, because it marks the result in the session as retrieved. After that, the
- * session shows the result of the challenge.
- */
+/** A `change`, because it stores that the result was retrieved. After that, the session contains the result. */
 const getResult = change({
   name: '3ds result',
   summary: 'Get the result of a challenge that is over.',

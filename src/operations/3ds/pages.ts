@@ -1,7 +1,6 @@
 /**
- * The functions by which the pages for browsers change a session. The pages need no API key, because nobody
- * can guess the id of a session. Each function is one unit of work. The pages themselves only decode forms
- * and write HTML.
+ * The pages for browsers change sessions with these functions. The pages need no API key, because nobody can guess the
+ * id of a session. Each function is one unit of work.
  */
 import type { ThreeDsSessionRecord } from '../../domain/records/records.js'
 import * as states from '../../domain/threeds/session.js'
@@ -35,14 +34,14 @@ interface Found {
   session: ThreeDsSessionRecord
 }
 
-/** Finds the session and its tenant, because a page does not name the tenant. @throws CofferError `not_found` */
+/** Also finds the tenant, because the address of a page does not contain the tenant. @throws CofferError `not_found` */
 export async function findSession(store: StoreReader, id: string): Promise<Found> {
   const tenant = await findTenant(store, id)
   if (tenant === undefined) throw notFound()
   return { tenant, session: settle(await requireSession(store, tenant, id), store.now) }
 }
 
-/** Marks the method step as done. Repeated calls change nothing. */
+/** Repeated calls change nothing. */
 export function completeMethodStep(
   host: PageHost,
   id: string,
@@ -73,8 +72,7 @@ export function beginChallenge(
 }
 
 /**
- * Applies what the cardholder does. After a wrong code the challenge is still pending. After the end of a challenge, an
- * answer changes nothing.
+ * After a wrong code, the challenge is still pending. After the end of a challenge, an answer changes nothing.
  * @throws CofferError `not_found` if the ids are wrong, or `conflict` if nobody has opened the page of the challenge
  */
 export function answerChallenge(
@@ -96,11 +94,7 @@ export function answerChallenge(
   })
 }
 
-/**
- * Returns the session if its challenge has ended. The function changes nothing, because the cardholder's
- * answer has already decided the result.
- * @throws CofferError `not_found` if the ids are wrong, or `conflict` if the challenge is pending
- */
+/** @throws CofferError `not_found` if the ids are wrong, or `conflict` if the challenge is pending */
 export async function readEndedChallenge(
   { store }: Pick<Host, 'store'>,
   { id, acsTransactionId }: { id: string; acsTransactionId: string },

@@ -1,6 +1,6 @@
 /**
- * The tenant of each session. The address of a page names only the session, so the record with the tenant is stored
- * under tenant number 0. The record expires together with its session.
+ * The address of a page contains only the id of a session. Therefore the tenant of each session is stored under tenant
+ * number 0. The record expires together with its session.
  */
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
@@ -11,22 +11,17 @@ export function insertPlace(store: StoreWriter, tenant: number, id: string, expi
   return store.insert(PLACE, 0, { id, tenant }, { fresh: true, expires })
 }
 
-/** Removes the expiry of the record, because the session does not expire any more. */
+/** Removes the expiry of the record, because an authenticated session does not expire. */
 export function keepPlace(store: StoreWriter, tenant: number, id: string): Promise<void> {
   return store.replace(PLACE, 0, { id, tenant })
 }
 
-/**
- * Returns the number of the tenant. Returns undefined if no tenant has this session, or if the session has expired.
- */
+/** Returns undefined for an unknown or expired session. */
 export async function findTenant(store: StoreReader, id: string): Promise<number | undefined> {
   return (await store.get(PLACE, 0, id))?.tenant
 }
 
-/**
- * Requires: called before the tenant is deleted, because these records are stored under tenant number 0, and
- * are not deleted with the tenant.
- */
+/** The deletion of a tenant does not remove these records, because they are stored under tenant number 0. */
 export async function removePlaces(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   const where = { field: 'tenant', value: String(tenant) }
   for (const { id } of await readAll(store, PLACE, 0, where)) await store.remove(PLACE, 0, id)

@@ -1,6 +1,6 @@
 /**
- * The functions of the redirect page. The page authenticates a session with the stored request, and then
- * sends the browser to one of the stored addresses.
+ * The redirect page authenticates a session with the stored request, and then sends the browser to one of the stored
+ * addresses.
  */
 import type { ThreeDsSessionRecord } from '../../domain/records/records.js'
 import type { AuthenticationRequest } from '../../domain/threeds/request.js'
@@ -25,7 +25,7 @@ import { changeSession, findSession, type PageHost } from './pages.js'
 type Redirect = NonNullable<ThreeDsSessionRecord['redirect']>
 export type RedirectSession = ThreeDsSessionRecord & { redirect: Redirect }
 
-/** @throws CofferError `not_found`, `unauthenticated` if `caller` may not create sessions of the tenant with a public key */
+/** @throws CofferError `not_found`, `unauthenticated` if the caller has no public key that can create this session */
 export async function openRedirect(
   { store }: Pick<Host, 'store'>,
   id: string,
@@ -48,8 +48,7 @@ function refuseKey(caller: Caller, tenant: number): void {
 }
 
 /**
- * Authenticates the session once. Repeated calls change nothing. `deviceInfo`: the properties of the browser
- * that the page has collected.
+ * Repeated calls change nothing. `deviceInfo`: the properties of the browser that the page has collected.
  * @throws CofferError `not_found`, `threeds_failed`
  */
 export function authenticateByPage(

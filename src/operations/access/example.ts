@@ -1,7 +1,4 @@
-/**
- * The example token of a container. The data of the example is made up. Only the type and the mask of the example
- * come from a stored token.
- */
+/** Example tokens of containers. The data is made up. Only the type and the mask come from a stored token. */
 
 import { Budget } from '../../domain/expression/budget.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -27,7 +24,6 @@ export interface Sample {
  */
 export const MASKS = ['shown', 'none', 'other'] as const
 
-/** `record`: the example token. */
 export interface ExampleContainer {
   container: string
   isUsed: boolean
@@ -35,18 +31,12 @@ export interface ExampleContainer {
   mask: (typeof MASKS)[number]
 }
 
-/**
- * The longest masked example, as JSON. The limit exists because each cell of a container repeats the example, and
- * because any application that stores tokens can choose the mask.
- */
+/** The limit is needed because each cell repeats the masked example, and each application can choose the mask. */
 const MAX_MASKED_CHARACTERS = 500
 /** The costs of reading a token, in steps of the budget. */
 const READ_STEPS = 20_000
 
-/**
- * Returns the type and the mask of the newest token in each container. The data of the token is not used, so the read leaves
- * no log record.
- */
+/** Reads the newest token in each container. Does not log the read, because the data of the token is not used. */
 export async function readSamples(context: Context, containers: readonly string[]): Promise<Sample[]> {
   const { store, caller, turns } = context
   const samples: Sample[] = []
@@ -64,10 +54,7 @@ export async function readSamples(context: Context, containers: readonly string[
   return samples
 }
 
-/**
- * Returns a function that makes the example tokens of one answer. The masks of these tokens share one budget of
- * work.
- */
+/** All masks in an answer share one budget of work. */
 export function createExamples({ expressions, turns }: Pick<Session, 'expressions' | 'turns'>) {
   const shared = new Budget(turns)
   const known = new Map<string, Promise<TokenRecord | undefined>>()
@@ -84,7 +71,7 @@ export function createExamples({ expressions, turns }: Pick<Session, 'expression
     const rendering = known.get(key) ?? render(type, mask, shared)
     known.set(key, rendering)
     const own = await rendering
-    // An example without a mask needs little work, so the example can be made even if the shared budget is used up.
+    // An example without a mask needs little work, so it is created even if the shared budget is used up.
     const record = own ?? (await render(type, null, new Budget(turns)))!
     const shown = record.mask === undefined ? 'none' : 'shown'
     return {
@@ -115,16 +102,13 @@ async function renderExample(input: object, rules: TokenRules): Promise<TokenRec
 const EXPECTED: ReadonlySet<string> = new Set(['validation', 'too_much_work'])
 const IDENTITY = { id: 'example', tenant_id: '', fingerprint: '' } as const
 
-/**
- * Whether the mask has read an object as text: the masked text is then a piece of JSON. The made-up data has no
- * quotation mark.
- */
+/** The made-up data has no quotation marks. A quotation mark shows that the mask has read an object as JSON. */
 function hasQuotes(masked: unknown): boolean {
   if (typeof masked === 'object' && masked !== null) return Object.values(masked).some(hasQuotes)
   return typeof masked === 'string' && masked.includes('"')
 }
 
-/** Whether a part of the masked value is null, because the example has no data for this part. */
+/** A part of the masked value is null if the example has no data for this part. */
 function lacks(masked: unknown): boolean {
   if (typeof masked !== 'object' || masked === null) return masked === null
   return Object.values(masked).some(lacks)

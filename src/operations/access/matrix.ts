@@ -1,7 +1,4 @@
-/**
- * Shows the example tokens of containers as callers see them. The decisions and the shown values come from the code that answers
- * requests: the caller of the application decides about the access, and `viewToken` shows the token.
- */
+/** Shows example tokens as callers see them. Uses the same code as requests, so that the result cannot differ. */
 import { decideContainer } from '../../domain/access/access.js'
 import type { Permission, Transform } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -13,10 +10,7 @@ export const SEES = ['plain', 'masked', 'redacted', 'none'] as const
 export type Sees = (typeof SEES)[number]
 export const DECIDERS = ['rule', 'permissions', 'nothing', 'expiry'] as const
 
-/**
- * `example`: the data of the example token as the caller sees it. `example` is absent if the caller sees no data.
- * `rule`: the priority of the rule that decides.
- */
+/** `example`: the data that the caller sees. `rule`: the priority of the rule that decides. */
 export interface Cell {
   container: string
   sees: Sees
@@ -29,9 +23,8 @@ export interface Cell {
 const SEEN: Readonly<Record<Transform, Sees>> = { reveal: 'plain', mask: 'masked', redact: 'redacted' }
 
 /**
- * Decides about each container for an application. The caller is the same as for a request with a key of the
- * application. This caller decides with `decideContainer`, but does not return which rule decided. Therefore
- * `decideContainer` is called here again, to find this rule.
+ * Uses the same caller as a request with a key of the application. This caller does not return the rule that decides.
+ * Therefore `decideContainer` is called again, to find the rule.
  */
 export function decideRow(
   tenant: number,
@@ -53,7 +46,7 @@ export function decideRow(
   })
 }
 
-/** The row of an application that has expired. The keys of an expired application are refused. */
+/** The keys of an expired application are refused. */
 export function expiredRow(containers: readonly ExampleContainer[]): Cell[] {
   return containers.map(({ container }) => ({ container, sees: 'none', by: 'expiry' }))
 }
@@ -69,9 +62,9 @@ function showExample(
 }
 
 /**
- * Chooses at most `most` containers for the matrix: first the containers of rules, then the containers of tokens, each
- * in the order of their names. With `wanted`, the wanted containers come first, and only containers below a wanted
- * container follow. `total`: how many containers would be chosen without the limit.
+ * Chooses at most `most` containers: first the containers of rules (`named`), then of tokens (`used`), sorted by name.
+ * If `wanted` is given, the wanted containers come first, and only containers below a wanted container follow.
+ * `total`: the number of containers without the limit.
  */
 export function chooseContainers(
   named: Iterable<string>,

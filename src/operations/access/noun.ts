@@ -1,7 +1,4 @@
-/**
- * Shows what applications see. Only the owner of the vault may use these operations, because the answers list the
- * rules of each application.
- */
+/** Only the owner of the vault is allowed to use these operations, because the answers contain access rules. */
 import type { Grants } from '../../domain/access/access.js'
 import { APPLICATION_TYPES, isExpired } from '../../domain/access/application.js'
 import { isContainerPath } from '../../domain/access/container.js'
@@ -65,7 +62,7 @@ const containersOutput = arrayOf(
     mask: {
       ...enumOf(...MASKS),
       description:
-        'shown: masked cells show the mask. none: the token has no mask. other: its mask needs other data, or is too long.',
+        'shown: masked cells show the mask. none: the token has no mask. other: the mask needs other data, or is too long.',
     },
     'example?': anyJson('The made-up data of the example token.'),
   }),

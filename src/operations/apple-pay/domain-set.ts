@@ -1,4 +1,3 @@
-/** The registered domains of a tenant, as one record. This module is loaded only when it is used. */
 import {
   addDomains,
   DOMAIN_RULE,
@@ -26,7 +25,7 @@ export async function isRegistered(context: Context, domain: string): Promise<bo
 }
 
 /**
- * Stores one list of domains: first `before`, and then the `names` that are not in `before`.
+ * Stores `before`, and then the `names` that are not in `before`.
  * @throws CofferError `unprocessable` if a name cannot be verified, or if there are too many domains
  */
 export async function storeDomains(

@@ -1,7 +1,4 @@
-/**
- * The domains on whose pages Apple Pay may be used. Coffer does not fetch the verification file of a domain, so every
- * domain counts as verified.
- */
+/** Pages of registered domains can use Apple Pay. Coffer does not fetch the verification file of a domain. */
 
 import { collect, refuseErrors } from '../../domain/property-errors.js'
 import type { PropertyErrors } from '../../errors.js'

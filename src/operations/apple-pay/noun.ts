@@ -1,7 +1,4 @@
-/**
- * Apple Pay: stores the cards in payloads of the wallet. Coffer has no keys of the wallet, so payloads are not
- * decrypted: each payload of the right form gets a made-up card.
- */
+/** Coffer has no keys of Apple Pay, so each payload of the right form gets a made-up card. */
 
 import { formatDate } from '../../domain/dates.js'
 import { isObject } from '../../domain/json/json.js'
@@ -66,8 +63,8 @@ const createApplePay = change({
   summary: 'Store a card for a payload of Apple Pay.',
   details:
     'The payload is not decrypted. Every payload of the version EC_v1 that has the right form gets a made-up card. The setting\n' +
-    'wallets.apple decides which card: dpan, mpan, or refuse. The card expires at the end of its last month, unless\n' +
-    '--expires-at says when.',
+    'wallets.apple decides the type of the card: dpan or mpan. With refuse, every payload is refused. The card expires at the\n' +
+    'end of its last month, unless --expires-at is given.',
   access: requires('apple-pay:create'),
   route: 'POST /apple-pay',
   http: { status: 201 },
@@ -131,7 +128,7 @@ async function requireType(context: Context, payload: object): Promise<ApplePayR
   if (!isObject(payload) || !isApplePayload(payload))
     throw new CofferError(
       'apple_pay_refused',
-      'Failed to process the Apple Pay token: it is no payload of the version EC_v1, with data, signature and header.ephemeralPublicKey as base64.',
+      'Failed to process the Apple Pay token: paymentData must have the version EC_v1, and data, signature and header.ephemeralPublicKey as base64.',
     )
   if (type !== 'refuse') return type
   throw new CofferError(
@@ -179,7 +176,7 @@ const deleteApplePay = change({
 
 const unlinkApplePay = change({
   name: 'apple-pay unlink',
-  summary: 'Mark a card of a merchant (mpan) as unlinked; it is deleted after 30 days.',
+  summary: 'Mark a card of a merchant (mpan) as unlinked. The card is deleted after 30 days.',
   access: requires('apple-pay:unlink'),
   route: 'POST /apple-pay/{id}/unlink',
   log: { operation: 'update', message: 'Apple Pay unlinked' },
@@ -217,7 +214,7 @@ const createCertificate = change({
       merchant_id: merchantOfCertificate,
       ...merchantFile,
       ...processorFile,
-      domain: { type: 'string', description: 'The domain for which the certificates are.' },
+      domain: { type: 'string', description: 'The domain of the certificates.' },
     },
   ),
   async check({ domain, ...files }) {

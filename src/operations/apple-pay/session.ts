@@ -1,7 +1,4 @@
-/**
- * Sessions of Apple Pay, which a page passes to the wallet. Coffer makes up these sessions, and sends no request to
- * the wallet.
- */
+/** A page passes a session to the wallet. Coffer makes up sessions, and sends no request to the wallet. */
 import { CofferError } from '../../errors.js'
 import { requires } from '../../framework/declaration.js'
 import { change } from '../../framework/operation.js'

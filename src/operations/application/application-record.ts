@@ -63,12 +63,11 @@ const ruleProperties = {
 } as const
 type RuleProperty = keyof typeof ruleProperties
 
-/** The schema of a list of rules. Only the rules of sessions have conditions. */
+/** Only the rules of sessions have conditions. */
 export function ruleList<
   const N extends { required: readonly RuleProperty[]; needsOneOf?: readonly RuleProperty[] },
 >(description: string, needed: N) {
-  // A caller may send an unknown property to restrict the rule. An unknown property is refused, because the rule
-  // would grant too much without the property.
+  // An unknown property is refused, because the rule could grant too much without this property.
   const items = {
     type: 'object',
     shortForm: 'rule',
@@ -109,9 +108,7 @@ export const applicationOutput = component(
 
 export type ApplicationView = Infer<typeof applicationOutput>
 
-/**
- * `now`: ms since the epoch. `key`: the plaintext of the newest key, given only if the key was just created.
- */
+/** `now`: ms since the epoch. `key`: the plaintext of the newest key, if the key was just created. */
 export function viewApplication(record: ApplicationRecord, now: number, key?: string): ApplicationView {
   const keys = liveKeys(record, now).map((each, at) => viewKey(each, at === 0 ? key : undefined))
   return { ...record, keys, ...omitUndefined({ key }) }
@@ -122,8 +119,7 @@ export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Inf
 }
 
 /**
- * Checks the rights that an application gets. Returns the expiry of the application in ms since the epoch. Without
- * `holder`, every known permission is valid.
+ * Returns the expiry in ms since the epoch. If `holder` is undefined, every known permission is valid.
  * @throws CofferError `validation`
  */
 export async function checkRights(
@@ -151,15 +147,12 @@ export function readRights<R extends { permissions: string[] }>(rights: {
   }
 }
 
-/** Returns the keys that have not expired. An expired key stays in the record until the sweep purges the key. */
+/** An expired key stays in the record until the sweep purges the key. */
 export function liveKeys({ keys }: Pick<ApplicationRecord, 'keys'>, now: number): ApplicationKey[] {
   return keys.filter((key) => !isExpired(key, now))
 }
 
-/**
- * Creates a key of the application, and the record by which authentication finds the key. The key is
- * `chosen`, or random.
- */
+/** Also stores the record by which authentication finds the key. The default is a random key. */
 export async function issueKey(context: Context, application_id: string, chosen?: string) {
   const key = chosen ?? randomKey(context.random, API_KEY)
   const hash = await context.hashSecret(key)
@@ -174,19 +167,13 @@ export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationK
   for (const { hash } of keys) await removeApiKey(store, hash)
 }
 
-/**
- * Sets the expiry of the record by which authentication finds a key: the record expires together with the
- * key. In a vault that was copied with --skip-damaged, the record may be missing.
- */
+/** In a vault that was copied with --skip-damaged, the record by which authentication finds the key may be missing. */
 export async function expireApiKey(store: StoreWriter, { hash, expires_at }: Required<ApplicationKey>) {
   const record = await store.get('api_key', 0, hash)
   if (record !== undefined) await store.replace('api_key', 0, record, { expires: Date.parse(expires_at) })
 }
 
-/**
- * Removes the record by which authentication finds a key. In a vault that was copied with --skip-damaged, the
- * record may be missing.
- */
+/** In a vault that was copied with --skip-damaged, the record may be missing. */
 export async function removeApiKey(store: StoreWriter, hash: string): Promise<void> {
   if ((await store.get('api_key', 0, hash)) !== undefined) await store.remove('api_key', 0, hash)
 }

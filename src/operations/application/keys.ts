@@ -1,7 +1,4 @@
-/**
- * The keys of applications. An application can have several keys. A key is replaced immediately, or after a
- * grace period.
- */
+/** An application can have several keys. Keys are replaced immediately, or after a grace period. */
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { about } from '../../domain/property-errors.js'
 import type { ApplicationKey } from '../../domain/records/records.js'
@@ -43,7 +40,7 @@ const regenerateWithGrace = change({
   plaintext: 'refused',
   summary: 'Replace all keys of an application by a new one; the old keys work until the grace time is over.',
   details:
-    'Give the new key to your programs within the grace time. A key that already expires earlier keeps that time.\n' +
+    'Give the new key to your programs within the grace time. A key that already expires earlier keeps its expiry.\n' +
     'See when the old keys expire: coffer app key list NAME. Revoke one earlier: coffer app key delete NAME KEY-ID.',
   access: requires('application:update'),
   input: closedInput(['id', 'grace'], {
@@ -189,10 +186,7 @@ function emitKeyEvents(
   for (const key of keys) audit.emit({ type: `application.key.${verb}`, about: { ...key, application_id } })
 }
 
-/**
- * @throws CofferError `not_found` if the application does not exist, or if the key belongs to another
- * application
- */
+/** @throws CofferError `not_found`, also if the key belongs to another application */
 async function requireKey(context: Context, input: Infer<typeof oneKey>) {
   const application = await managed.require(context, input.application_id)
   const key = records.liveKeys(application, context.now).find(({ id }) => id === input.id)

@@ -45,9 +45,9 @@ export const createApplication = change({
   ...managed.createDeclaration,
   summary: 'Create an application and print its key, which is shown only once.',
   details:
-    'The type says which permissions an application may have. A public one may create and update tokens: it is for web pages\n' +
-    'and other programs that people can read. A private one may use tokens, reactors and proxies: it is for your servers. A\n' +
-    'management one may manage everything except tokens. All permissions: coffer app permissions.',
+    'The type limits the permissions of an application. A public application, for web pages and other programs that people\n' +
+    'can read, can create and update tokens. A private application, for your servers, can use tokens, reactors and proxies.\n' +
+    'A management application can manage everything except tokens. All permissions: coffer app permissions.',
   input: applicationInput,
   examples: [
     'coffer app create --name backend --type private --permission token:create --permission token:read',
@@ -59,10 +59,7 @@ export const createApplication = change({
   },
 })
 
-/**
- * `chosen`: the id and the key that the application gets instead of a random id and a random key. `expires`: ms since
- * the epoch.
- */
+/** `expires`: ms since the epoch. `chosen`: the id and the key of the application, instead of random values. */
 export async function addApplication(
   context: Context,
   input: Infer<typeof applicationInput>,

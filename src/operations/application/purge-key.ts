@@ -3,8 +3,8 @@ import { type EventTools, writeEntries } from '../../framework/events.js'
 import type { Waiting } from '../../framework/ports/deliveries.js'
 
 /**
- * If the key has expired, purges the record by which authentication finds the key, removes the key from its
- * application, and logs the removal. Returns the deliveries that must be enqueued after the commit.
+ * If the key has expired, removes the key from its application, and logs the removal. Returns the deliveries to enqueue
+ * after the commit.
  */
 export async function purgeKey(tools: EventTools, { id: hash }: RecordOf['api_key']): Promise<Waiting[]> {
   const { store, createUuid } = tools

@@ -1,4 +1,4 @@
-/** Reads the templates of applications. The templates are a part of the program, so nobody can change a template. */
+/** The templates of applications are part of the program, so nobody can change a template. */
 import { APPLICATION_TYPES } from '../../domain/access/application.js'
 import { listTemplates } from '../../domain/access/templates.js'
 import { CofferError } from '../../errors.js'

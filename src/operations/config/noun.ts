@@ -28,7 +28,7 @@ const ofOneSetting = {
 export const listSettings = query({
   access: wholeVault,
   name: 'config list',
-  summary: 'List the settings of the vault, with their values and what they mean.',
+  summary: 'List the settings of the vault, with values and descriptions.',
   details: 'Change a setting: coffer config set NAME VALUE.',
   output: arrayOf(settingOutput),
   cli: { columns: ['name', 'value', 'is_set', 'description'] },

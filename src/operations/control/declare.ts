@@ -6,10 +6,8 @@ const LONGEST_WAIT_MS = 60_000
 
 /** These operations need a vault in memory, so their examples start a server with a vault in memory. */
 const NEEDS_MEMORY = /^(reset|snapshot|fork|clock)/
-/**
- * The members that all operations of the control plane have. `route`: the method, and the path without the
- * prefix of the control plane.
- */
+
+/** `route`: the method, and the path without the prefix of the control plane. */
 export function on<const Name extends string>(name: Name, route: string, example = '') {
   const [method, path] = route.split(' ')
   return {

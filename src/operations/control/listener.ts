@@ -1,4 +1,4 @@
-/** Listeners take events over the control plane, so only the owner of the vault and holders of the control key can use them. */
+/** Only the owner of the vault and holders of the control key can use these operations of the control plane. */
 
 import { EVENT_TYPES } from '../../domain/webhook/events.js'
 import { detached } from '../../framework/operation.js'
@@ -11,13 +11,10 @@ import { on, readTimeout } from './declare.js'
 
 const MAX_TAKEN = 16
 const MAX_REPORTS = 100
-/**
- * The address of the webhook of a listener. Each webhook needs an address, but the server sends no request to this
- * address, because the listener takes the events.
- */
+/** Each webhook needs an address. No request is sent to this address, because the listener takes the events. */
 const NO_ADDRESS = 'http://localhost/'
 
-/** `coffer webhook listen` calls these operations. Therefore these operations have no commands. */
+/** Only `coffer webhook listen` calls these operations, so they have no commands. */
 const INTERNAL = { cli: { isInternal: true }, examples: [] } as const
 
 const id = { type: 'string', description: 'The id of the webhook of the listener.' } as const
@@ -60,7 +57,7 @@ export const listenerOperations = [
       url: {
         type: 'string',
         flag: 'address',
-        description: 'The address that the caller sends the events to. The server does not use it.',
+        description: 'The address that the caller sends the events to. The server does not use this address.',
       },
       events: {
         type: 'array',
@@ -120,7 +117,7 @@ export const listenerOperations = [
         items: report,
         maxItems: MAX_REPORTS,
         flag: 'report',
-        description: 'As JSON.',
+        description: 'A report, as JSON.',
       },
     }),
     ...INTERNAL,

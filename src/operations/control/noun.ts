@@ -87,9 +87,9 @@ export const noun = {
       plaintext: 'refused',
       summary: 'Create a tenant with the initial data of the vault, for a parallel test worker.',
       details:
-        'The fork has its own tenant id, API keys, log, clock, faults and requests; the server recognizes it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. All forks give equal fingerprints to equal data.',
+        'The fork has its own tenant id, API keys, log, clock, faults and requests. The server recognizes the fork by its keys. The\ncontrol plane of the fork is at /_coffer/forks/ID/. All forks give equal fingerprints to equal data.',
       input: closedInput([], {
-        name: nameOf('Its name on the dashboard.', 100),
+        name: nameOf('The name of the fork on the dashboard.', 100),
       }),
       output: port.forkOutput,
       run: async (session, { name }) => session.control().fork(name),
@@ -115,11 +115,11 @@ export const noun = {
     }),
     detached({
       ...on('clock set', 'PUT /clock', '--mode frozen --at 2030-01-01T00:00:00Z'),
-      summary: 'Set the clock: the real one, one that runs from another time, or one that stands still.',
+      summary: 'Set the clock to the real time, to another time from which it runs, or to a fixed time.',
       details: DUE,
       input: closedInput(['mode'], {
         mode: { type: 'string', enum: port.CLOCK_MODES, description: 'One of real, offset, frozen.' },
-        at: { type: 'string', description: 'The time, ISO 8601; default: the present one.' },
+        at: { type: 'string', description: 'The time, ISO 8601; default: the present time.' },
       }),
       output: port.clockOutput,
       check: ({ at }) => (at === undefined ? undefined : about('at', () => parseLogDate(at))),
@@ -151,13 +151,19 @@ export const noun = {
       summary: 'Replace the rules by which requests fail.',
       details:
         'A rule applies to requests with an operation, method, path (* matches any text), headers and properties of the body.\n' +
-        'With `times` it applies to the first requests only; with `every` 3, to each third request. It has a kind:\n' +
+        'With `times`, a rule applies only to the first requests; with `every` 3, to each third request. A rule has a kind:\n' +
         'status (with status, detail, retry_after), delay (delay_ms), drop (closes the connection before the work), lose\n' +
         '(closes it after the work), cut (ends the answer after `bytes`), provision (the code of a reactor or proxy is built\n' +
         'for delay_ms, and fails with error_code, error_message, error_details). Instead of a kind, `destination` says what the\n' +
         'destination of a call through a proxy does: timeout (408, immediately), a status such as 502, or a delay such as "30 s".',
       input: closedInput(['rules'], {
-        rules: { type: 'array', items: port.faultRule, maxItems: 100, flag: 'rule', description: 'As JSON.' },
+        rules: {
+          type: 'array',
+          items: port.faultRule,
+          maxItems: 100,
+          flag: 'rule',
+          description: 'A rule, as JSON.',
+        },
       }),
       output: faultsOutput,
       check: ({ rules = [] }) => {
@@ -176,7 +182,7 @@ export const noun = {
     }),
     detached({
       ...on('request list', 'GET /requests', '--operation "token create" --count 2 --wait 2s'),
-      summary: 'List the last 1,000 requests, oldest first, without their data, or wait for some.',
+      summary: 'List the last 1,000 requests, oldest first, without their data, or wait for requests.',
       input: closedInput([], {
         operation: { type: 'string', description: 'Only of this operation, such as token create.' },
         method: { type: 'string', description: 'Only with this method.' },
@@ -215,7 +221,7 @@ export const noun = {
     detached({
       ...on('webhooks', 'GET /webhooks', '--event token.created --wait 2s'),
       summary:
-        'Wait until an event was sent to a webhook, and list the last 100 with payload and answer, oldest first.',
+        'Wait until an event was sent to a webhook, and list the last 100 events with payload and answer, oldest first.',
       details: 'Events that could not be sent are listed too.',
       input: closedInput([], { ...deliveryFilters, ...waiting(MAX_DELIVERIES) }),
       output: arrayOf(deliveryOutput),
@@ -279,7 +285,7 @@ export const noun = {
     detached({
       ...{ ...on('page', 'POST /page'), plaintext: 'refused' },
       summary: 'Get a sign-in link to the dashboard of the server, valid once for 2 minutes.',
-      details: 'The server is the one that has the vault open, or the one at --url, with its control key.',
+      details: 'Uses the server that has the vault open, or the server at --url, with its control key.',
       output: object({ url: text }),
       run: async (session) => {
         const create = session.vault().createPageUrl
@@ -305,7 +311,7 @@ function waiting(maximum: number) {
   } as const
 }
 
-/** The limit exists because each reactor that is built while the rule applies stores the details. */
+/** A limit is needed, because each reactor that is built while the rule applies stores the details. */
 const MAX_DETAILS_CHARACTERS = 16 * 1024
 
 function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void {

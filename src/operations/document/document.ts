@@ -1,4 +1,3 @@
-/** Documents as records, and their sealed chunks. */
 import type { Cipher } from '../../crypto/ports.js'
 import type { DocumentRecord } from '../../domain/records/document-record.js'
 import { CofferError, damaged } from '../../errors.js'
@@ -37,9 +36,8 @@ interface Place {
 }
 
 /**
- * Seals a chunk. The seal depends on the place of the chunk, and each document has its own key. Therefore a chunk
- * that was moved, or taken from another document, does not open. The seal also marks the last chunk, so that a
- * missing end of the document is noticed.
+ * The seal depends on the document and the index of the chunk, so a moved chunk cannot be opened. The seal also depends
+ * on `isLast`, so that a missing end of the document is noticed.
  */
 export function sealChunk(
   context: Context,
@@ -74,7 +72,7 @@ function associate({ document, index, isLast }: Place): Uint8Array {
 /** A unit of work removes at most this number of chunks, because each removed chunk must be read first. */
 export const REMOVED_AT_ONCE = 16
 
-/** Removes the chunks from `from` on. A chunk that does not exist any more is skipped. */
+/** Removes the chunks from the index `from` on, and skips missing chunks. */
 export async function removeChunks(
   store: StoreWriter,
   tenant: number,
@@ -86,10 +84,7 @@ export async function removeChunks(
       await store.remove('document_chunk', tenant, chunkId(id, index))
 }
 
-/**
- * If the upload or deletion has expired, removes some chunks of the document, and together with the last chunk also
- * the record of the document. Before the upload or deletion has expired, the function does nothing.
- */
+/** If an upload or deletion has expired, removes some chunks. The record is removed together with the last chunk. */
 export async function purgeDocument(store: StoreWriter, tenant: number, id: string): Promise<void> {
   const record = await store.purge('document', tenant, id)
   if (record === undefined) return

@@ -21,7 +21,7 @@ import {
 } from './document.js'
 import { appendToUpload, discard, discardUpload, requireReceived, upload } from './upload.js'
 
-/** While an answer is sent, memory has about this number of copies of a chunk. */
+/** About this many copies of a chunk are in memory while an answer is sent. */
 const COPIES = 8
 /** If a deletion is interrupted, the sweep continues the deletion after this time. */
 const KEPT_MS = 60 * 60 * 1000
@@ -119,10 +119,7 @@ const getData = detached({
   },
 })
 
-/**
- * Yields the chunks of a document. Each chunk is read in its own unit of work. If a chunk is damaged, or the document
- * is deleted meanwhile, the function throws before it yields a byte of this chunk.
- */
+/** Reads each chunk in its own unit of work. Throws if a chunk is damaged, or if the document is deleted meanwhile. */
 async function* readFrom(
   session: Session,
   { id, chunks }: { id: string; chunks: number },
@@ -143,7 +140,7 @@ const deleteDocument = detached({
   cli: { confirmation: 'Its content is deleted too. This deletes the document' },
   examples: [`coffer document delete ${CREATED} --yes`],
   async run(session, { id }) {
-    // After this unit of work, nobody can see the document. The next units of work remove the chunks of the document.
+    // This unit of work hides the document. The next units of work remove its chunks.
     const { chunks } = await session.conclude(async (context) => {
       const record = { ...(await requireDocument(context, id)), state: 'deleted' as const }
       await context.store.replace('document', context.caller.tenant, record, {

@@ -1,7 +1,4 @@
-/**
- * Uploads the content of a document in chunks. The document becomes visible with its last chunk. Until the last chunk
- * arrives, the record of the document has an expiry.
- */
+/** Uploads the content of a document in chunks. An upload expires unless `document create` makes it a document. */
 import { CHUNK_BYTES, type Chunk, splitIntoChunks } from '../../domain/document/chunks.js'
 import { DEFAULT_CONTENT_TYPE } from '../../domain/document/content-type.js'
 import type { DocumentRecord } from '../../domain/records/document-record.js'
@@ -18,10 +15,7 @@ const KEY_BYTES = 32
 /** An upload without a new chunk for this time is removed. */
 const KEPT_MS = 60 * 60 * 1000
 
-/**
- * Appends a chunk. Servers and commands use this operation, because an operation cannot take a stream as its input.
- * The first chunk begins the upload.
- */
+/** Servers and commands upload with this operation, because the input of an operation cannot be a stream. */
 export const appendToUpload = detached({
   name: 'document append',
   summary: 'Append a chunk to an upload.',
@@ -53,7 +47,7 @@ export const discardUpload = change({
   run: async (context, { upload }) => ({ is_done: await discardSome(context, upload) }),
 })
 
-/** Stores the content as an upload. Returns the id of the upload. A failed upload is removed. */
+/** Returns the id of the upload. A failed upload is removed. */
 export async function upload(
   session: Session,
   content: Exclude<GivenContent, StagedUpload>,
@@ -69,7 +63,6 @@ export async function upload(
   }
 }
 
-/** Removes an upload. If the removal fails too, the sweep removes the upload later. */
 export async function discard(session: Session, id: string): Promise<void> {
   try {
     while (!(await session.record((context) => discardSome(context, id))));
@@ -143,10 +136,7 @@ async function findUpload({ store, caller }: Context, id: string): Promise<Docum
   return isUpload && record.created_by === caller.actor.id ? record : undefined
 }
 
-/**
- * Removes some chunks of an upload, and together with the last chunk also the record of the upload. Returns whether
- * the upload is completely removed.
- */
+/** Removes some chunks. The record is removed together with the last chunk. Returns true if nothing is left. */
 async function discardSome(context: Context, id: string): Promise<boolean> {
   const { store, caller, now } = context
   const record = await findUpload(context, id)
@@ -154,7 +144,7 @@ async function discardSome(context: Context, id: string): Promise<boolean> {
   const left = Math.max(0, record.chunks - REMOVED_AT_ONCE)
   await removeChunks(store, caller.tenant, record, left)
   if (left === 0) await store.remove('document', caller.tenant, id)
-  // The upload never becomes complete again, because its last chunk is gone.
+  // The upload is no longer complete, because its last chunk was removed.
   else {
     const after = { ...record, state: 'uploading' as const, chunks: left }
     await store.replace('document', caller.tenant, after, { expires: now + KEPT_MS })

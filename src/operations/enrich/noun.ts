@@ -1,6 +1,6 @@
 /**
- * Enrichment: what a bank or a card network says about stored data. Coffer sends no request to a bank or network.
- * Coffer answers from published test data.
+ * Enrichment adds facts from a bank or a card network to stored data. Coffer sends no request to a bank or network, and
+ * answers from published test data.
  */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TokenRecord } from '../../domain/records/records.js'
@@ -19,8 +19,8 @@ const verifyBank = query({
   name: 'enrich bank',
   summary: 'Verify a bank account.',
   details:
-    'Coffer asks no bank. It knows the published test accounts: 021000021 with 00001 is enabled, 021000020 with 00000 is\n' +
-    'disabled. Each other account is inconclusive.',
+    'Coffer sends no request to a bank, and knows only the published test accounts: 021000021 with 00001 is enabled,\n' +
+    '021000020 with 00000 is disabled. Each other account is inconclusive.',
   access: requires('token:use'),
   route: 'POST /enrichments/bank-account-verify',
   log: { operation: 'use', message: 'Token used' },
@@ -54,7 +54,7 @@ const verifyBank = query({
     requireTransform(context, 'token:use', token)
     const account = readAccount(token, routing_number)
     await logTokenUse(context, token)
-    // The published data is loaded only when it is used, because each server loads this file when it starts.
+    // Imported only here, because each server loads this file at its start.
     const { verifyAccount } = await import('../../domain/enrichment/published.js')
     return { status: verifyAccount(account.routing_number, account.account_number) }
   },
@@ -81,8 +81,8 @@ const describeCard = query({
   name: 'enrich card',
   summary: 'Describe the cards whose numbers begin with these digits.',
   details:
-    'The digits decide the brand. Coffer has no data about issuers. If the setting enrichments.fake is true, it also knows\n' +
-    'the funding and the country of the published test ranges.',
+    'The digits decide the brand. Coffer has no data about issuers. If the setting enrichments.fake is true, the answer also\n' +
+    'contains the funding and the country of published test ranges.',
   access: anyKey,
   route: 'GET /enrichments/card-details',
   input: inputSchema(['bin'], {
@@ -110,6 +110,6 @@ const describeCard = query({
 
 export const noun = {
   name: 'enrich',
-  summary: 'Verify bank accounts and describe cards, by published test data',
+  summary: 'Verify bank accounts and describe cards, from published test data',
   operations: [verifyBank, describeCard],
 }

@@ -31,7 +31,7 @@ const formulaId = idOf('formula', 'The id of the formula, or its name.')
 
 const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
 
-/** This limit counts characters. In addition, `domain/reactor/` later checks the limit in bytes. */
+/** This limit is in characters. `domain/reactor/` also checks the same limit in bytes. */
 export const codeText = { type: 'string', minLength: 1, maxLength: rules.MAX_CODE_BYTES } as const
 
 const elementProperties = {
@@ -105,7 +105,7 @@ export const createFormula = change({
   summary: 'Create a formula: code and the parameters that it takes.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, svc } and returns { raw, tokenize }:\n' +
-    'raw is returned unchanged, tokenize is tokenized. To list what the code reads: coffer formula check.',
+    'raw is returned unchanged, tokenize is tokenized. To compile code without calling it: coffer formula check.',
   input: formulaInput,
   examples: [
     `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
@@ -133,7 +133,7 @@ const updateFormula = change({
   plaintext: 'refused',
   summary: 'Replace a formula; its reactors then run the new code.',
   details:
-    'Omitted attributes are removed. A reactor whose configuration becomes invalid answers 400 until it is updated.',
+    'Omitted attributes are removed. A reactor whose configuration becomes invalid answers 400 until the reactor is updated.',
   input: inputSchema(['id', 'name', 'type', 'code'], { id: formulaId, ...formulaBody }),
   examples: [
     'coffer formula get greet --fields code -o value | coffer formula update greet --name greeting --type private --code -',
@@ -186,7 +186,7 @@ async function isInUse({ store, caller }: Context, record: FormulaRecord): Promi
   return false
 }
 
-/** The attributes of a formula. Unknown properties in the elements of the formula's lists are left out. */
+/** Omits unknown properties of the parameters. */
 function readBody(input: Infer<typeof formulaInput>) {
   const { name, description, type, icon, code, configuration = [], request_parameters = [] } = input
   const readElement = ({ name, description, type }: rules.FormulaBody['configuration'][number]) => {
@@ -224,7 +224,8 @@ const installFormulas = detached({
   name: 'formula install',
   access: owner,
   summary: 'Install official formulas: those included with coffer, or one from a file.',
-  details: 'They are visible in every tenant. An official formula with the same name is replaced.',
+  details:
+    'Official formulas are visible in every tenant. An official formula with the same name is replaced.',
   input: closedInput(['formulas'], {
     formulas: {
       type: 'array',

@@ -1,7 +1,4 @@
-/**
- * Google Pay: stores the cards in payloads of the wallet. Coffer has no keys of the wallet, so payloads are not
- * decrypted: encrypted payloads are refused or get a made-up card.
- */
+/** Coffer has no keys of Google Pay. Therefore encrypted payloads are refused, or get a made-up card. */
 
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TspDetails } from '../../domain/records/token-record.js'
@@ -90,7 +87,6 @@ const createGooglePay = change({
   cli: { columns: ['google_pay.id', 'token_intent.id'] },
   examples: [CREATE],
   async check({ google_payment_data = {}, expires_at }, tools) {
-    // This module is loaded only when it is used, like all code of wallets.
     const { readGoogleCard } = await import('../wallets/google-payload.js')
     return {
       expires: await checkExpiry(expires_at, tools),

@@ -1,4 +1,4 @@
-/** Token intents as records. A payload of a wallet can also create a token intent. */
+/** A payload of a wallet can also create a token intent. */
 import { formatDate } from '../../domain/dates.js'
 import type { IntentRecord } from '../../domain/records/records.js'
 import type { TspDetails } from '../../domain/records/token-record.js'
@@ -24,7 +24,7 @@ export const intents = manage({
 
 type Draft = Pick<TokenDraft, 'record' | 'fingerprintText'> & { code?: TokenDraft['code'] | undefined }
 
-/** `tsp_details`: what a wallet says about the card of the intent. */
+/** `tsp_details`: facts from a wallet about the card of the intent. */
 export async function addIntent(
   context: Context,
   { record, fingerprintText, code }: Draft,

@@ -1,4 +1,4 @@
-/** Token intents: data that waits for a short time to become a token. No answer shows the data of a token intent. */
+/** A token intent stores data for a short time, before the data becomes a token. No answer contains the data. */
 import { change } from '../../framework/operation.js'
 import { inputSchema } from '../../framework/schema.js'
 import { prepareGiven } from '../token/check-token.js'
@@ -22,8 +22,7 @@ const createIntent = change({
   examples: [
     `echo '{"type":"card","data":{"number":"4242424242424242","cvc":"123"}}' | coffer intent create`,
   ],
-  // An intent is stored as a token. The attributes of the intent that are not in the input have the defaults of the
-  // token type.
+  // Other attributes get the defaults of the token type.
   check: ({ type, data, encrypted }, tools) => prepareGiven({ type, data, encrypted }, tools),
   async run(context, _, wanted) {
     const { record, fingerprintText, code } = 'jwe' in wanted ? await openDraft(context, wanted) : wanted

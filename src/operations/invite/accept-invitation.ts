@@ -69,15 +69,15 @@ export async function acceptInvitation(context: AcceptContext, { names, ...accep
   return member
 }
 
-/** Accepts an invitation without a browser. In the log records of this operation, the actor is the invited person. */
+/** In the log records of this operation, the actor is the invited person. */
 export const acceptInvitationLink = detached({
   access: wholeVault,
   name: 'invite accept',
   summary: 'Accept an invitation on behalf of the invited person.',
   input: closedInput(['link'], {
     link: { type: 'string', description: 'The link in the mail, or its token; - reads standard input.' },
-    first_name: { type: 'string', description: 'Their first name.' },
-    last_name: { type: 'string', description: 'Their last name.' },
+    first_name: { type: 'string', description: 'The first name of the person.' },
+    last_name: { type: 'string', description: 'The last name of the person.' },
   }),
   output: memberOutput,
   cli: { positionals: ['link'] },

@@ -18,7 +18,7 @@ import { readSettings } from '../tenant/tenant-create.js'
 export type MailSettings = Awaited<ReturnType<typeof readMailSettings>>
 
 /**
- * If no `url` is set, mail stays in the outbox. `listening`: the URL that is used if `publicUrl` is not set.
+ * Without the setting `mail.url`, mail stays in the outbox. `listening`: the default of the setting `public_url`.
  * @throws CofferError `vault_damaged`
  */
 export async function readMailSettings(reader: StoreReader, listening: string = DEFAULT_PUBLIC_URL) {
@@ -33,7 +33,7 @@ export async function readMailSettings(reader: StoreReader, listening: string = 
   }
 }
 
-/** Writes the mail with a new link. Only the mail has the secret of the link. Returns the id of the link. */
+/** Creates a link and its mail. Only the mail contains the secret of the link. Returns the id of the link. */
 export async function mailLink(
   context: Context,
   { id: invitation_id, email, expires_at }: Pick<InvitationRecord, 'id' | 'email' | 'expires_at'>,
@@ -49,7 +49,7 @@ export async function mailLink(
 
 type Facts = Pick<MailRecord, 'secret' | 'invitation_id' | 'to' | 'link_expires_at' | 'webhook' | 'trace_id'>
 
-/** Returns the deliveries that must be enqueued after the commit. */
+/** Returns the delivery to enqueue after the commit. */
 export async function addMail({ store, createUuid }: EventTools, tenant: number, facts: Facts) {
   const { url } = await readMailSettings(store)
   const { name: tenant_name } = (await store.get('tenant', 0, String(tenant)))!
@@ -61,19 +61,13 @@ export async function addMail({ store, createUuid }: EventTools, tenant: number,
   return { kind: 'mail' as const, tenant, lane: '', id: mail.id }
 }
 
-/**
- * 256 random bits in base64url (RFC 4648, 5). The text never begins with a hyphen, because a command would read a
- * text with a hyphen as an option.
- */
+/** Returns base64url (RFC 4648, 5) that does not begin with a hyphen, because a command would parse it as an option. */
 export function randomSecret(random: RandomSource): string {
   const secret = Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
   return secret.startsWith('-') ? randomSecret(random) : secret
 }
 
-/**
- * Ends the link of the invitation, and removes the secret of the link from the mail. A mail that still waits for
- * delivery is not sent.
- */
+/** Ends the link of the invitation. A mail that waits for delivery is then not sent. */
 export async function endLink(
   store: StoreWriter,
   tenant: number,
@@ -105,10 +99,7 @@ export function letterOf(mail: MailRecord, publicUrl: string): Letter {
   return composeLetter({ tenantName, email, linkExpiresAt, ...(link && { link }) })
 }
 
-/**
- * Gives new secrets to the links in the mail of a copied tenant. With the same secrets, these links would lead to the
- * original tenant.
- */
+/** The mail of a copied tenant gets new links, because the old links lead to the original tenant. */
 export async function renewLinks(
   { random, hashSecret }: Pick<Host, 'random' | 'hashSecret'>,
   store: StoreWriter,

@@ -44,7 +44,7 @@ const invitations = manage({
 })
 
 const invitationInput = inputSchema(['email'], {
-  email: { type: 'string', description: 'Their e-mail address.' },
+  email: { type: 'string', description: 'The e-mail address of the person.' },
   role: { ...givenRole, default: DEFAULT_ROLE, cli: { isAsked: true } },
 })
 
@@ -146,7 +146,8 @@ export const readOutbox = detached({
   access: owner,
   summary: 'List mail with its delivery state, or print one mail.',
   details:
-    'Without a mail server, mail stays in the outbox. The link is removed from a mail when the mail is sent, or when the link is used,\nreplaced or withdrawn.',
+    'Without a mail server, mail stays in the outbox. The link is removed from a mail when the mail is sent, or when the link\n' +
+    'is used, replaced or withdrawn.',
   input: closedInput([], {
     id: { type: 'string', refersTo: 'invite', description: 'The id of the mail, or of its invitation.' },
     wait: { type: 'boolean', description: 'Wait until the delivery of waiting mail was attempted.' },

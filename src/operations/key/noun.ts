@@ -1,4 +1,4 @@
-/** Keys with which clients, such as browsers and phones, encrypt the data of tokens. */
+/** Clients, such as browsers and phones, encrypt the data of tokens with these keys. */
 
 import { formatDate } from '../../domain/dates.js'
 import { formatPublicKey, MAX_KEYS, readKeyExpiry } from '../../domain/encryption/client-key.js'

@@ -8,18 +8,15 @@ import type { Context } from '../../framework/context.js'
 
 /** The cost of one decryption in steps of the budget. A decryption takes about 0.2 ms. */
 const OPENED_STEPS = 20_000
-/**
- * The key that is tried if the wanted key does not exist. This key is in the source code, so a value that this key
- * decrypts is always refused.
- */
+/** Tried if the wanted key does not exist. Everyone knows this key, so a value that the key decrypts is refused. */
 const NO_KEY = {
   public_key: 'pOCSkrZRwni5dyxWn1-puxPZBrRqtoyd-dwrRAn4ogk',
   private_key: 'AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE',
 }
 
 /**
- * Decrypts the JSON value that a client has encrypted for a key of the caller's tenant. The errors do not say why the
- * value cannot be decrypted. For an unknown key, the function takes the same steps as for a known key.
+ * Decrypts the JSON value that a client has encrypted for a key of the caller's tenant. The error does not contain the
+ * reason. The steps for an unknown key are the same as for a known key, so that the time reveals nothing.
  * @throws CofferError `validation` under `encrypted`, or `too_much_work` if too many keys had to be tried
  */
 export async function openEncrypted(context: Context, { kid, parts }: Jwe, budget: Budget): Promise<unknown> {
@@ -28,7 +25,7 @@ export async function openEncrypted(context: Context, { kid, parts }: Jwe, budge
   const keys =
     kid === undefined ? await listAll(context) : [await store.get('client_key', caller.tenant, kid)]
   for (const [at, key] of keys.entries()) {
-    // A JWE without `kid` does not name its key, so every key of the tenant may have to be tried.
+    // Without `kid`, every key of the tenant may have to be tried.
     if (at > 0) useBudget(budget)
     else turns.use(OPENED_STEPS)
     if (turns.isOver) await turns.next()
@@ -50,10 +47,7 @@ function useBudget(budget: Budget): void {
   }
 }
 
-/**
- * Returns the keys of the tenant, newest first. If the tenant has no key, returns one undefined key, for which
- * `NO_KEY` is tried.
- */
+/** If the tenant has no key, returns one undefined element, for which `NO_KEY` is tried. */
 async function listAll({ store, caller }: Context): Promise<(ClientKeyRecord | undefined)[]> {
   const { records } = await store.find('client_key', caller.tenant, { page: 1, size: MAX_KEYS })
   return records.length === 0 ? [undefined] : records

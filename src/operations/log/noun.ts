@@ -81,7 +81,7 @@ const listLogs = list({
   run: (session, input, dates) => findLogs(session, input, dates, viewLog),
 })
 
-/** The dashboard uses this list. The API has no such list, because log records of the API have no trace id. */
+/** Only for the dashboard, because log records of the API have no trace id. */
 export const listTracedLogs = list({
   ...logList,
   output: listOutput(object({ ...logProperties, trace_id: text })),
@@ -119,7 +119,7 @@ const verifyLog = detached({
   access: owner,
   summary: 'Verify that no log record was changed, removed, inserted or reordered.',
   details:
-    'Reads the whole log of the tenant. A server that has the vault open does not answer requests until this is done.',
+    'Reads the whole log of the tenant. A server that has the vault open does not answer requests until the verification ends.',
   output: object({
     tenant: object({ id: uuid, name: text }),
     is_whole: boolean,
@@ -140,7 +140,7 @@ const verifyLog = detached({
 
 const MAX_GROUPED = 10_000
 export const REVEALS =
-  'Count how often callers got the plaintext of one token, or of all tokens, and how often reactors and proxies used it.'
+  'Count how often callers got the plaintext of one or all tokens, and how often reactors and proxies used plaintext.'
 export const revealsInput = closedInput([], {
   token: { ...textOf(400, 'The id of the token, deleted or not; default: all tokens.'), refersTo: 'token' },
 })
@@ -181,7 +181,6 @@ export const countReveals = detached({
 function groupByActor(records: readonly LogRecord[]): Infer<typeof actors> {
   const groups = new Map<string | undefined, Infer<typeof actors>[number]>()
   for (const { actor_type, actor_id, created_at } of records) {
-    // Records are newest first, so the first record of an actor has the date of its last action.
     const first = { ...omitUndefined({ actor_type, actor_id }), count: 0, last_at: created_at }
     const known = groups.get(actor_id) ?? first
     groups.set(actor_id, { ...known, count: known.count + 1 })
@@ -189,7 +188,7 @@ function groupByActor(records: readonly LogRecord[]): Infer<typeof actors> {
   return [...groups.values()]
 }
 
-/** The API's log object has no trace id, and no attribute for the transform with which a token was shown. */
+/** The log object of the API has neither a trace id nor a transform. */
 function viewLog({ trace_id: _, transform: _transform, ...view }: LogRecord): Infer<typeof logOutput> {
   return view
 }
@@ -197,12 +196,11 @@ function viewLog({ trace_id: _, transform: _transform, ...view }: LogRecord): In
 function entityConditions({ entity_type: type, entity_id: id }: LogFilters): Condition[] {
   const ids = id === undefined ? [] : [{ field: 'entity', value: id }]
   if (type === undefined) return ids
-  // One look-up in an index finds the log of one token.
+  // This index finds the log of a token with one look-up.
   if (type === 'token' && id !== undefined) return [{ field: 'type_entity', value: `token:${id}` }]
   return [{ field: type === 'token' ? 'class' : 'type', value: type }, ...ids]
 }
 
-/** @throws CofferError `validation` that names each invalid date */
 function dateConditions({ start_date, end_date }: Lenient<LogFilters>): Condition[] {
   const errors: PropertyErrors = {}
   const read = (property: string, text: string | undefined) =>

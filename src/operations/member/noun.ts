@@ -34,7 +34,7 @@ export type MemberView = Infer<typeof memberOutput>
 export const givenRole = {
   type: 'string',
   enum: GIVEN_ROLES,
-  description: `Their role: one of ${GIVEN_ROLES.join(', ')}.`,
+  description: `The role: one of ${GIVEN_ROLES.join(', ')}.`,
 } as const
 const id = idOf('member', 'The id of the membership, not of the user; or the e-mail address.')
 
@@ -61,7 +61,7 @@ const updateMember = change({
   ...members.updateDeclaration,
   summary: 'Change the role of a member.',
   details:
-    'The role of the owner cannot be changed. Coffer stores and shows roles, but they do not restrict anything.',
+    'The role of the owner cannot be changed. Coffer stores and shows roles, but roles do not restrict anything.',
   http: { body: { types: ['application/json', 'application/json-patch+json'] } },
   input: inputSchema(['id', 'role'], { id, role: givenRole }),
   examples: ['coffer member update ada@example.com --role READ_ONLY'],
@@ -106,8 +106,8 @@ export async function viewMember(
 }
 
 /**
- * Removes the members and invitation links of a tenant. Requires: called before the tenant is deleted,
- * because these records belong to the vault and are not deleted with the tenant.
+ * Must be called before the tenant is deleted. The users and invitation links belong to the vault, so the deletion of
+ * the tenant does not remove them.
  */
 export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   for (const { user_id } of await readAll(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
@@ -125,10 +125,7 @@ export async function isMember(reader: StoreReader, tenant: number, email: strin
   return (await findNewest(reader, 'member', tenant, { field: 'user', value: user.id })) !== undefined
 }
 
-/**
- * Adds the tenant to the user with this address. Creates the user if no user has this address. An existing
- * user keeps the stored names. `createdBy`: the user who adds the tenant. The default is the added user.
- */
+/** Creates the user if no user has this address. An existing user keeps the stored names. */
 export async function addMember(
   store: StoreWriter,
   { number, id: tenant_id }: TenantRecord,

@@ -1,4 +1,3 @@
-/** The requests and answers about network tokens. */
 import type { Transform } from '../../domain/access/permissions.js'
 import { maskNumber } from '../../domain/network-token/number.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -12,10 +11,7 @@ import { tokenId } from '../token/token-attributes.js'
 
 export const STATUSES = ['active', 'suspended', 'inactive'] as const
 
-/**
- * Network tokens are in no container. In expressions, the access rules decide about a network token as if it were in
- * the container of cards.
- */
+/** In expressions, access rules treat a network token, which has no container, like a token in this container. */
 export const CONTAINERS = ['/pci/high/']
 
 const MAX_TEXT = 500
@@ -126,10 +122,7 @@ export function viewNetworkToken(record: NetworkTokenRecord, transform: Transfor
   return omitUndefined(view) as NetworkTokenView
 }
 
-/**
- * To see the number, an application needs the permission `network-token:reveal`. The owner of the vault has this
- * permission, but also needs the flag `--reveal`.
- */
+/** Only a caller with `network-token:reveal` gets the number. The owner of the vault also needs the flag `--reveal`. */
 export function transformFor(caller: Caller): Transform {
   const permission = 'network-token:reveal'
   if (caller.isNoReveal === true || !caller.holds(permission)) return 'mask'

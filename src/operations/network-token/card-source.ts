@@ -32,7 +32,7 @@ const SOURCES = ['data', 'token_id', 'token_intent_id'] as const
 const ONLY_ONE = `must be given alone; give only one of ${SOURCES.join(', ')}`
 
 /**
- * Checks the request without stored data. Returns the card if the request contains the card data.
+ * Reads no stored data. Returns the card if the request contains the data of the card.
  * @throws CofferError `validation`
  */
 export function checkRequest(request: Lenient<Request>): Card | undefined {

@@ -29,7 +29,7 @@ export const createNetworkToken = change({
   async run(context, request, given) {
     const { card, holder }: CardSource =
       given === undefined ? await readHolder(context, request) : { card: given }
-    // This module is loaded only when it is used, because it loads the whole table of test cards.
+    // Imported only here, because this module contains the whole table of test cards.
     const { askNetwork } = await import('../../domain/network-token/networks.js')
     const refusal = askNetwork(card.number)
     if (refusal !== undefined) throw cardRefused(refusal)
@@ -47,7 +47,7 @@ function show(record: NetworkTokenRecord, deduplicated: boolean): NetworkTokenVi
   return { ...viewNetworkToken(record, 'mask'), _extras: { deduplicated } }
 }
 
-/** Returns a keyed digest of the number of a card. For a different `purpose`, the digest differs. */
+/** Returns a keyed digest of the number of a card. Each `purpose` gives a different digest. */
 function digestOf({ store, caller }: Context, purpose: string, number: string): Promise<string> {
   return store.fingerprint(caller.tenant, JSON.stringify(['network_token', purpose, number]))
 }
@@ -78,14 +78,13 @@ async function add(
   })
 }
 
-/** When the network token becomes inactive, by the setting `network_tokens.inactive_after`. */
+/** The setting `network_tokens.inactive_after` decides when the network token becomes inactive. */
 async function endOf(context: Context) {
   const after = parseDuration(await context.setting('network_tokens.inactive_after'))
   if (after === undefined) return { state: undefined, due_at: undefined }
   return { state: 'waiting', due_at: formatDate(context.now + after) } as const
 }
 
-/** Stores the id of the network token in the token or token intent, which then shows this id. */
 async function linkHolder(context: Context, holder: TokenRecord, id: string): Promise<void> {
   if (holder.network_token_id === id) return
   await rewriteToken(context, context.caller.tenant, { ...holder, network_token_id: id })

@@ -17,7 +17,7 @@ export async function findUsed(context: Context, id: string): Promise<FoundRecor
   }
 }
 
-/** A network token in the form of a token, so that access rules, logs and redaction treat it like a token. */
+/** Converts a network token to a token, so that access rules, logs and redaction treat it like a token. */
 function asToken(found: NetworkTokenRecord): UsedRecord {
   const { id, tenant_id, number, expiration_month, expiration_year, created_by, created_at } = found
   const data = { number, expiration_month, expiration_year }

@@ -1,4 +1,4 @@
-/** Network tokens: numbers that the networks of cards give out for cards. Coffer pretends to be the networks. */
+/** Network tokens are numbers that card networks issue for cards. Coffer simulates the networks. */
 import { requires, requiresAny } from '../../framework/declaration.js'
 import { query } from '../../framework/operation.js'
 import { object, text } from '../../framework/output.js'
@@ -57,7 +57,7 @@ const deleteNetworkToken = networkTokens.delete({
 
 export const noun = {
   name: 'network-token',
-  summary: 'Get numbers of networks for cards, by published test data',
+  summary: 'Get network tokens for cards, from published test data',
   operations: [
     createNetworkToken,
     getNetworkToken,

@@ -5,9 +5,8 @@ import { rewriteToken } from '../token/rewrite-token.js'
 import { KIND } from './records.js'
 
 /**
- * Requires: the token intent had a network token, and has become the token with this id. The function stores the id
- * of the network token in the token. The function also stores the id of the token in the network token, unless the
- * network token was created from another token.
+ * Links the network token of a token intent with the token that was created from the intent. If the network token was
+ * created from another token, it keeps the id of that token.
  */
 export async function passToToken(context: Context, intent: IntentRecord, tokenId: string): Promise<void> {
   const { store, caller } = context

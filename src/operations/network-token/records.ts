@@ -1,4 +1,3 @@
-/** Network tokens as records. */
 import { manage } from '../manage.js'
 import { networkTokenId, networkTokenOutput, transformFor, viewNetworkToken } from './attributes.js'
 

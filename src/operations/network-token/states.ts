@@ -1,4 +1,4 @@
-/** The states of network tokens, and what is possible in each state. */
+/** The states of network tokens, and the operations that depend on the state. */
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { NetworkTokenStatus } from '../../domain/records/network-token-record.js'
@@ -15,12 +15,9 @@ import { CREATE_EXAMPLE } from './examples.js'
 import { KIND, networkTokens } from './records.js'
 
 const CRYPTOGRAM_BYTES = 16
-/**
- * The electronic commerce indicator (ECI) for all brands. The value means that the network has authenticated nobody.
- */
+/** The electronic commerce indicator (ECI) of a payment without authentication. */
 const ECI = '07'
 
-/** A network token can be used only in the state `active`. @throws CofferError `validation` */
 export function requireActive({ status }: NetworkTokenRecord): void {
   if (status !== 'active') throw validationError(`The network token is ${status}, so it cannot be used.`)
 }
@@ -78,7 +75,7 @@ async function changeStatus(context: Context, id: string, from: NetworkTokenStat
   return viewNetworkToken(await networkTokens.change(context, before, { status: to }), 'mask')
 }
 
-/** Changes the status as the network does. In the log and in the event, the actor is the system. */
+/** Simulates a change by the network. In the log and in the event, the actor is the system. */
 export async function changeByNetwork(context: Context, id: string, status: NetworkTokenStatus) {
   const before = await networkTokens.require(context, id)
   const tenant = await context.tenant()
@@ -88,10 +85,7 @@ export async function changeByNetwork(context: Context, id: string, status: Netw
   return viewNetworkToken(record, 'mask')
 }
 
-/**
- * Returns the changed record, which the caller of this function stores, and the events that must be enqueued after
- * the commit. If the new status is `inactive`, the record no longer has the state `waiting`.
- */
+/** Returns the record to store, and the events to enqueue after the commit. */
 export async function tellChange(
   tools: EventTools,
   tenant: TenantRecord,

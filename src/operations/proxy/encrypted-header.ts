@@ -59,7 +59,7 @@ export async function openHeader(
   return Object.fromEntries(opened)
 }
 
-/** Decrypts one member. The data is validated by the type of the member, as for a token of this type. */
+/** Validates the data like the data of a token of this type. */
 async function openMember(
   context: Context,
   { type, encrypted }: EncryptedMember,

@@ -91,7 +91,7 @@ const proxyBody = {
   require_auth: {
     type: 'boolean',
     description:
-      'Whether calls need an API key (default). Without a key, the application of the proxy uses the tokens.',
+      'Whether calls need an API key (default: true). If false, calls without a key act as the application of the proxy.',
   },
   disable_detokenization: { type: 'boolean', description: 'Whether expressions are passed on unchanged.' },
   request_transforms: {
@@ -154,8 +154,8 @@ export const createProxy = change({
 })
 
 /**
- * `chosen`: the id and the key that a seed has chosen. The id and the key are not in `input`, because every caller
- * can choose the contents of `input`.
+ * `chosen`: the id and the key that a seed has chosen. Other callers cannot choose these values, because `input` does
+ * not contain them.
  * @throws CofferError `conflict` if the id or the key is in use
  */
 export async function addProxy(
@@ -211,7 +211,7 @@ const patchProxy = change({
   check: checkBody,
   async run(context, input, findBuild) {
     const before = runningProxy(await proxies.require(context, input.id), context.now)
-    // If the application of the proxy was deleted before this patch, the new version has no application.
+    // If the application was deleted before this patch, the patched proxy has no application.
     const bound = await reactor.findApplicationOf(context, before)
     const replaceable: Record<string, unknown> = { ...before, application: bound && { id: bound.id } }
     // If a patch has the singular form (`request_transform`), this transform replaces the list of transforms.
@@ -246,7 +246,6 @@ const NEW_VERSION = [
   ...DIRECTIONS.flatMap((each) => [`${each}_transform`, `${each}_transforms`]),
 ]
 
-/** Returns the attributes to store when a new version replaces the version `before`. */
 function build<A extends ProxyVersion>(
   { now }: Context,
   before: ProxyRecord | undefined,

@@ -67,8 +67,7 @@ async function readKeylessCaller(
       'This proxy, or its application, was deleted or changed during the call.',
     )
   }
-  // The source always reports that the rights are not current, because the change counters of shared engines do not
-  // count changes of proxies. With these counters, a change of the proxy would not be noticed.
+  // The rights are always read again, because the change counters of shared engines do not count changes of proxies.
   return { ...caller, source: { isCurrent: () => false, read } }
 }
 

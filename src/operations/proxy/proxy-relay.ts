@@ -1,6 +1,6 @@
 /**
- * Performs one call through a proxy: fills its destination with the data of tokens, applies its transforms, and
- * returns its answer. No error and no log contains the data.
+ * Performs one call through a proxy: replaces expressions with the data of tokens, applies the transforms of the proxy,
+ * and returns the answer of the destination. Errors and logs do not contain the data.
  */
 import type { Transform } from '../../domain/access/permissions.js'
 import { canonicalJson } from '../../domain/json/json.js'
@@ -44,16 +44,11 @@ import { type OpenProxy, rightsOfProxy } from './proxy-values.js'
 import { runningProxy } from './proxy-version.js'
 
 const MAX_TOKENS = 20
-/**
- * The minimum length of a secret, in characters. Values of the configuration that are shorter are not treated as
- * secrets.
- */
+/** Shorter values of the configuration are not redacted. */
 const MIN_SECRET = 8
 const CONNECTIONS = ['close', 'keep-alive']
 
-/**
- * The target of a call: a proxy, named by its key or id, or the URL of a destination that is called without a proxy.
- */
+/** The key or id of a proxy, or the URL of a destination that is called without a proxy. */
 export type Target = { key: string } | { id: string } | { url: string }
 
 /** @throws CofferError of the call, of expressions and of transforms */
@@ -74,7 +69,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
   const read = await readCall(session, request, target)
   const { began, opened, destination, filled, used } = await session.inUnit(async (context) => {
     const opened: OpenProxy = { ...(await open(session, context, target, prefix)), secrets }
-    // The transforms of the proxy may send these values, so these values are redacted in the answer too.
+    // The transforms may send these values, so these values are redacted in the answer.
     for (const value of Object.values(opened.proxy?.configuration ?? {}))
       if (value.length >= MIN_SECRET) secrets?.add(value)
     const destination = outbound.reach(opened.base)
@@ -107,8 +102,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
     if (proxy !== undefined) audit.record('proxy', proxy.id, { operation: 'use', message: 'Proxy used' })
     const type = proxy === undefined ? 'ephemeral' : 'configured'
     const response = { status, elapsed_ms: now - began }
-    // The caller can add a path and a query to the address of the destination. The event contains only the address of
-    // the destination, because the added path and query may contain data.
+    // The event omits the path and query that the caller has added, because they may contain data.
     const destination = { request: { method: filled.method, url: base.href }, response }
     const about = { id: proxy?.id, name: proxy?.name, type, response }
     audit.emit({ type: 'proxy.invoked', about, more: { destination } })
@@ -206,10 +200,7 @@ async function open(session: Session, context: Context, target: Target, prefix: 
   return { base: new URL(proxy.destination_url), proxy, bound, settings, prefix, made: new Map() }
 }
 
-/**
- * True if the proxy has a reactor, code or a mask, because then a call through the proxy needs a child process. The
- * program of a mask is part of Coffer, but also runs in a child process.
- */
+/** Reactors, code and masks run in child processes. */
 function startsRuns(proxy: ProxyRecord): boolean {
   const { request_reactor_id, response_reactor_id, request_transforms, response_transforms } = proxy
   const kinds = [...request_transforms, ...response_transforms].map(kindOf)
@@ -227,9 +218,8 @@ async function findByKey({ store, hashSecret, caller }: Context, key: string) {
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
 /**
- * Reads the parts of a call. Returns one promise for the request, and one promise for the template of the request.
- * Both promises are settled when this function returns, but this function does not throw their errors. `fill` awaits
- * the promises and throws the errors later, so that errors of the target are reported first.
+ * Returns settled promises for the request and for its template. `fill` later awaits the promises and throws their
+ * errors, so that errors of the target are reported first.
  */
 async function readCall(session: Session, asked: RelayRequest, target: Target) {
   const { method, path, query, headers, prefix, readBody } = asked
@@ -252,10 +242,7 @@ async function readCall(session: Session, asked: RelayRequest, target: Target) {
 
 type Used = Pick<UsedRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_intent' | 'entity'>
 
-/**
- * Returns the tokens, and the request with the data of the tokens. In the returned request, a query that is not empty
- * begins with a question mark.
- */
+/** Returns the used tokens, and the request with their data. A query in this request begins with a question mark. */
 async function fill(
   context: Context,
   { proxy, prefix, made }: OpenProxy,
@@ -299,8 +286,8 @@ async function fill(
 }
 
 /**
- * The value of `proxy` in the expressions of headers. The value contains the configuration, and the request
- * without those headers that contain expressions with `proxy`.
+ * Returns the value of `proxy` in the expressions of headers: the configuration, and the request without those headers
+ * whose expressions use `proxy`.
  */
 function describeFilled(
   { headers, body }: ProxyRequest,
@@ -317,8 +304,8 @@ function unknownError(ids: readonly string[], errors: PropertyErrors): CofferErr
 }
 
 /**
- * Refuses a request whose path would leave the path of the destination. Requires: called after the
- * expressions are replaced, because a value can be `..`.
+ * Refuses a request whose path would leave the path of the destination. Must be called after the expressions are
+ * replaced, because a value can be `..`.
  * @throws CofferError `validation`
  */
 function requireInside({ path, query }: ProxyRequest): void {
@@ -333,7 +320,7 @@ function requireInside({ path, query }: ProxyRequest): void {
 }
 
 /**
- * Reads the headers with which the caller chooses how this server connects to the destination.
+ * Returns the headers `keep-alive` and `connection` that the caller has chosen for the request to the destination.
  * @throws CofferError `validation`
  */
 function readConnection({ headers, prefix }: RelayRequest): Record<string, string> {

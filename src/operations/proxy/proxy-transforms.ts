@@ -181,7 +181,7 @@ function readActor(
   return session.inUnit(({ store }) => readCodeActor(session, store, readRights), 'soon')
 }
 
-/** Returns the answer like {@link toAnswer}, for a body that is a JSON value or text. */
+/** Like {@link toAnswer}, but for a body that is a JSON value or text. */
 function writeAnswer({ body, ...given }: CodeAnswer, prefix: string): OutboundAnswer {
   const isJson = typeof body !== 'string'
   const text = isJson ? (JSON.stringify(body) ?? '') : body

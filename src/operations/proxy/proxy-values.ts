@@ -1,7 +1,4 @@
-/**
- * The transforms that need no code. One kind creates a token from a message. The other kinds add a value to
- * the message.
- */
+/** Transforms without code. One kind creates a token from a message. The other kinds add a value to the message. */
 import type { Reference, Scope } from '../../domain/expression/expression.js'
 import { textOf } from '../../domain/expression/filter.js'
 import {
@@ -43,10 +40,7 @@ export interface OpenProxy {
   made: Map<Reference, unknown>
 }
 
-/**
- * Reads the rights of the transforms of a proxy. If `code` is given, reads the rights of this code. If the
- * proxy no longer has this code at this index, the code does not get the permissions of its runtime.
- */
+/** If the proxy no longer has this `code` at this index, the code does not get the permissions of its runtime. */
 export function rightsOfProxy(
   tenant: number,
   id: string,
@@ -64,11 +58,7 @@ export function rightsOfProxy(
   }
 }
 
-/**
- * Applies the options of a transform.
- * @throws CofferError `validation` (also if the token to create is invalid), `forbidden`, `unprocessable`,
- * `bad_gateway`
- */
+/** @throws CofferError `validation` (also if the new token is invalid), `forbidden`, `unprocessable`, `bad_gateway` */
 export async function applyOptions(
   session: Session,
   { prefix, bound, made }: OpenProxy,
@@ -108,7 +98,7 @@ async function create(session: Session, bound: Caller | undefined, token: Record
   if (caller.actor.type === 'system')
     throw new CofferError(
       'forbidden',
-      'A call without a key makes tokens only if the proxy has an application.',
+      'A call without a key creates tokens only if the proxy has an application.',
     )
   const maker = tokenizingCaller(bound ?? caller)
   const run = await session.prepare(caller.isNoReveal ? noRevealCaller(maker) : maker, createToken, token)
@@ -147,9 +137,8 @@ function withBody(message: TransformInput, text: string): TransformInput {
 }
 
 /**
- * Decodes the body as text.
- * @throws CofferError `validation` or `bad_gateway` if the body is not text, or `unprocessable` if the body
- * has more than `most` bytes
+ * @throws CofferError `validation` or `bad_gateway` if the body is not text, or `unprocessable` if the body has more
+ * than `most` bytes
  */
 export function textOfMessage({ direction, headers, body }: TransformInput, most = Number.POSITIVE_INFINITY) {
   if (body.length > most) throw refused(`The body has more than ${most} bytes.`)

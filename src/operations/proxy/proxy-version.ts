@@ -9,7 +9,6 @@ export const VERSIONED = [
   'response_transforms',
 ] as const satisfies readonly (keyof ProxyVersion)[]
 
-/** Returns the record with the attributes of the version that runs now. */
 export function runningProxy(record: ProxyRecord, now: number): ProxyRecord {
   return settled<ProxyVersion, ProxyRecord>(record, now, VERSIONED)
 }

@@ -17,18 +17,17 @@ import type { CheckTools } from '../../framework/declaration.js'
 import { text } from '../../framework/output.js'
 import type { LinkedPackage } from '../../framework/ports/linker.js'
 
-/** The code and the runtime of a version. If the code comes from a formula, `code` is absent. */
+/** `code` is undefined if the code comes from a formula. */
 export interface BuiltCode {
   code?: string | undefined
   runtime?: RuntimeOptions | undefined
 }
 
-/** Returns the result of a build of these codes. */
 export type FindBuild = (...codes: readonly BuiltCode[]) => Build
 
 /**
- * Compiles the code of an input, and links its dependencies. The function is called before the unit of work that
- * stores the input, because compiling and linking take time. Requires: the input is valid.
+ * Compiles code and links its dependencies. Because both take time, this function is called before the unit of work
+ * that stores the code. Requires: the input is valid.
  */
 export async function prepareBuild(
   tools: CheckTools,
@@ -52,7 +51,7 @@ export async function prepareBuild(
   }
 }
 
-/** With the image `node-bt`, code is not built. The faults of this code are reported when the code runs. */
+/** Code with the image `node-bt` is not built. Its faults are reported when the code runs. */
 function describeFaults(
   { runtime }: BuiltCode,
   faults: readonly CodeFault[] | undefined = [],
@@ -61,24 +60,17 @@ function describeFaults(
   return { code: 'code_invalid', message: invalidCode(faults).message, details: { code: faults } }
 }
 
-/**
- * Reads code and runtime from an input that is not a patch, and therefore describes a whole version. The runtime has
- * the default image unless the input names an image.
- */
+/** Reads code and runtime from an input that is not a patch. Without an image, the runtime gets the default image. */
 export function wholeVersion({ code, runtime }: Readonly<Record<string, unknown>>) {
   const given = isObject(runtime) ? runtime : {}
   return { code, runtime: { ...given, image: given.image || DEFAULT_IMAGE } }
 }
 
-/**
- * Whether code with this runtime may need a build. A patch without an image does not show which image the
- * record has, so the code may need a build.
- */
+/** Returns true for a patch without an image, because the record may have an image that needs a build. */
 function mayBeBuilt(runtime: unknown): boolean {
   return !isObject(runtime) || runtime.image !== DEFAULT_IMAGE
 }
 
-/** Returns the dependencies in the runtime of an input. The input can be a patch. */
 function readVersions(runtime: unknown): Versions {
   const { image = DEFAULT_IMAGE, dependencies } = isObject(runtime) ? runtime : {}
   // A patch without an image may concern a record with any image. Therefore the result is empty only if the input
@@ -90,7 +82,7 @@ function readVersions(runtime: unknown): Versions {
   )
 }
 
-/** Returns no dependencies for the image `node-bt`, because dependencies have no effect with this image. */
+/** Dependencies have no effect with the image `node-bt`. */
 function dependenciesOf(runtime: RuntimeOptions | undefined): Versions {
   return isConfigurable(runtime?.image) ? (runtime?.dependencies ?? {}) : {}
 }
@@ -109,7 +101,7 @@ export async function loadPackages(
   if (Object.keys(packages).length === 0) return []
   const linker = await findLinker()
   const loaded = await linker.load(withSubpaths(packages, code))
-  // If the package lacks the subpath that the code requires, the call of `require` fails, as in Node.
+  // A missing subpath is no error here. The call of `require` fails later, like in Node.
   const findings = loaded.findings.filter(({ name }) => Object.hasOwn(packages, name))
   const error = isDeclaring ? describeFindings(findings) : undefined
   if (error === undefined) return loaded.packages
@@ -123,20 +115,14 @@ export function requireReady(noun: string, record: { requested?: Requested<unkno
     throw new CofferError('unprocessable', `The ${noun} is not ready: ${state}.`)
 }
 
-/**
- * The attributes of `requested` that describe the build. The requested version itself, such as its code, is not part
- * of this output.
- */
+/** The attributes of `requested` that describe why the build failed. */
 export const buildErrorOutput = {
   'error_code?': text,
   'error_message?': text,
   'error_details?': { type: 'object', additionalProperties: true },
 } as const
 
-/**
- * Returns the state, and the reason why the requested version is not built. While the version is being built, the
- * reason is hidden.
- */
+/** The error of a build is omitted until the build has ended. */
 export function viewState<A>(record: { requested?: Requested<A> }, now: number) {
   const state = stateOf(record, now)
   const { requested } = record

@@ -1,6 +1,6 @@
 /**
- * The caller that code acts as: an application, or a caller with the permissions of the code. Each call of
- * the code is authorized with the rights at the time of the call.
+ * Finds the caller that code acts as: an application, or a caller with the permissions of the runtime. Each call of the
+ * code is authorized with the rights at the time of the call.
  */
 import { isExpired } from '../../domain/access/application.js'
 import type { Permission } from '../../domain/access/permissions.js'
@@ -13,42 +13,31 @@ import type { Session } from '../../framework/context.js'
 import type { StoreReader } from '../../storage/store.js'
 
 /**
- * The rights that a reactor or proxy gives its code. The code has the rights of the application, or the `permissions`
- * of the runtime on every container. The `permissions` apply if the reactor or proxy has no application. For
- * configurable images, the `permissions` always apply.
+ * Code has the rights of the application. If there is no application, or if the image is configurable, code has the
+ * `permissions` of the runtime on every container.
  */
 export interface CodeRights {
   application_id?: string | undefined
   runtime?: RuntimeOptions | undefined
 }
 
-/**
- * Reads the rights from the record of the reactor or proxy.
- * @throws CofferError `not_found` if the record was deleted
- */
+/** @throws CofferError `not_found` if the reactor or proxy was deleted */
 export type ReadCodeRights = (reader: StoreReader) => Promise<CodeRights>
 
 export interface CodeActor {
-  /** The caller as which the code calls operations through its client. Undefined if the code may call nothing. */
+  /** The client of the code calls operations as this caller. Undefined if the code may call no operation. */
   caller: Caller | undefined
-  /**
-   * The application of the reactor or proxy. The result of the code is tokenized with the rights of this application,
-   * even if the code acts for the caller.
-   */
+  /** The result of the code is tokenized with the rights of this application, even if `caller` has other rights. */
   application: Caller | undefined
-  /**
-   * The id of the application whose rights `caller` has. The id is undefined if `caller` has the permissions of the
-   * runtime instead.
-   */
+  /** The id of the application whose rights `caller` has. Undefined if the permissions of the runtime apply. */
   actsAs: string | undefined
-  /** A text that identifies the rights of `caller`. Callers with different rights have different texts. */
+  /** Identifies the rights of `caller`. */
   rights: string | undefined
 }
 
 /**
- * Reads the actor of code. When the code itself calls an operation, the call is refused if the caller who started the
- * code is no longer allowed to start it. The call is also refused if the application was deleted, or the record that
- * binds the application to the code.
+ * A call of the code is refused if the caller who started the code is no longer allowed to start it. The call is also
+ * refused if the application, the reactor or the proxy was deleted.
  */
 export async function readCodeActor(
   session: Session,
@@ -61,7 +50,7 @@ export async function readCodeActor(
     application_id === undefined ? undefined : await reader.get('application', tenant, application_id)
   const actsAs = isConfigurable(runtime?.image) ? undefined : found?.id
   const readAgain = (choose: (now: CodeActor) => Caller | undefined) => ({
-    // The source always reports that the rights are not current, because the rights depend on records of many kinds.
+    // The rights are read again for each call, because they depend on records of many kinds.
     isCurrent: () => false,
     async read(later: StoreReader): Promise<Caller> {
       await session.requireRights(later)
@@ -83,7 +72,7 @@ export async function readCodeActor(
   return { caller, application, actsAs, rights: JSON.stringify([actor, permissions]) }
 }
 
-/** Returns the application as a caller. An expired application has no permissions. */
+/** An expired application has no permissions. */
 function toCaller(tenant: number, application: ApplicationRecord, now: number): Caller {
   const rights = isExpired(application, now) ? { permissions: [], rules: [] } : {}
   return applicationCaller(tenant, { ...application, ...rights })
@@ -96,10 +85,7 @@ function isGone(): CofferError {
   )
 }
 
-/**
- * Adds token:create to a caller, because code is always allowed to tokenize its result, even if the caller lacks this
- * permission.
- */
+/** Adds token:create to a caller, because code is always allowed to tokenize its result. */
 export function tokenizingCaller(caller: Caller): Caller {
   return deriveCaller(caller, ({ holds, holdsEverywhere, transform }) => ({
     holds: (...permissions) => permissions.includes('token:create') || holds(...permissions),

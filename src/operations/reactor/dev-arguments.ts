@@ -1,4 +1,4 @@
-/** Detokenizes the arguments of a run that happens outside of the vault: `coffer reactor dev`. */
+/** Detokenizes arguments for `coffer reactor dev`, which runs code outside of the vault. */
 import { withGrant } from '../../framework/caller/caller.js'
 import { query } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
@@ -8,7 +8,7 @@ import { invoking } from './react.js'
 
 const map = { type: 'object', additionalProperties: true, sensitive: true } as const
 
-/** The caller needs the same rights as to invoke a reactor with these arguments. */
+/** Requires the same rights as the invocation of a reactor with these arguments. */
 export const detokenizeArguments = query({
   ...invoking,
   name: 'reactor arguments',

@@ -25,10 +25,7 @@ import * as react from './react.js'
 import { reactorId, runningReactor } from './reactor.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
-/**
- * The record of a run must not expire before the run has ended. The run can wait for 1,000 other runs of 15 minutes.
- * Four runs are in progress at the same time, so 1,000 runs take 63 hours.
- */
+/** A run can wait for 1,000 other runs. If each of them takes 15 minutes, four at a time, the wait is 63 hours. */
 const LONGEST_MS = 3 * KEPT_MS
 
 export const reactLater = detached({
@@ -64,7 +61,7 @@ export const reactNow = detached({
   ],
   async run(session, input, { found, callback }) {
     if (callback !== undefined) return startWithCallback(session, input, found, callback)
-    // In this file, units of work that store nothing but log records use durability `soon`.
+    // Durability `soon` is enough for a unit of work that stores only log records.
     const prepared = await session.inUnit(
       async (context) =>
         (await runsLater(context, input.id)) ? undefined : react.prepare(context, session, input, found),
@@ -80,23 +77,18 @@ export const reactNow = detached({
   },
 })
 
-/**
- * Whether the runtime of the reactor requests asynchronous runs. The option `async` has no effect with the image
- * node-bt.
- */
+/** The option `async` has no effect with the image `node-bt`. */
 async function runsLater(context: Context, id: string): Promise<boolean> {
   const { runtime } = runningReactor(await requireRecord(context, 'reactor', id), context.now)
   return isConfigurable(runtime?.image) && runtime?.async === true
 }
 
-/** @throws CofferError `validation` */
 function refuseCallback(): never {
   throw validationError('is not supported by react-async: use react')
 }
 
 type Input = { id: string; args?: Readonly<Record<string, unknown>> }
 
-/** Starts a run, and answers at once with the id of its result. */
 function startWithResult<T>(
   session: Session,
   input: Input,
@@ -115,7 +107,6 @@ function startWithResult<T>(
   })
 }
 
-/** Starts a run whose answer is sent to an address. */
 async function startWithCallback(
   session: Session,
   input: Input,
@@ -134,16 +125,12 @@ async function startWithCallback(
 }
 
 interface Work<T> {
-  /** This function is called in the unit of work that answers the call. `id`: the id of the run. */
+  /** Is called in the unit of work that answers the call. `id`: the id of the run. */
   begin(context: Context, id: string): Promise<T>
-  /**
-   * Returns a function that stores the answer of the run. The function is called in the unit of work that
-   * stores the run.
-   */
+  /** The returned function stores the answer of the run, in the unit of work that stores the run. */
   keep(session: Session, id: string, prepared: react.Prepared): react.Keep
 }
 
-/** Starts a run, and answers at once. */
 async function start<T>(
   session: Session,
   input: Input,
@@ -156,13 +143,13 @@ async function start<T>(
   let prepared: react.Prepared | undefined
   let claim: Claim | undefined
   try {
-    // The claim tells other processes that have the vault open that the run is in progress.
+    // This claim shows other processes that the run is in progress.
     claim = await claims.take(caller.tenant, id, { isLong: true })
     const answer = await session.conclude(async (context) => {
       prepared = await react.prepare(context, session, input, found, id)
       const { args, rest, code } = prepared.invocation
       place.keeps(sizeOf(args) + sizeOf(rest) + code.length)
-      // The run itself is logged when it succeeds. This entry links the reactor to the stored answer of an
+      // Logs nothing, because a successful run is logged later. Links the reactor to the stored answer of an
       // idempotency key.
       context.audit.record('reactor', input.id, null)
       return begin(context, id)
@@ -178,7 +165,7 @@ async function start<T>(
 
 export const getResult = detached({
   name: 'reactor result',
-  summary: 'Get the answer of a run of react-async, for 24 hours after it ended.',
+  summary: 'Get the answer of a react-async run, for 24 hours after the run has ended.',
   details: 'A run that has not ended is not found. A run fails if the server stops before the run has ended.',
   ...react.invoking,
   route: 'GET /reactors/{id}/results/{request_id}',
@@ -192,8 +179,7 @@ export const getResult = detached({
     'coffer reactor result greet "$(echo Ada | coffer reactor react-async greet --args name=- -o value --fields asyncReactorRequestId)"',
   ],
   async run({ background, claims, inUnit, caller }, { id, request_id }) {
-    // First the code reads whether the run is in progress, and then the result of the run. If the run ends between
-    // these two reads, the second read finds the result.
+    // This is read before the result. If the run ends between the two reads, the second read finds the result.
     const isRunning = background.has(request_id) || (await claims.has(caller.tenant, request_id))
     const { error, res, result } = await inUnit(async (context) => {
       await requireRecord(context, 'reactor', id)
@@ -211,9 +197,8 @@ export const getResult = detached({
 })
 
 /**
- * Returns a key for the results that this caller may read. Each session has its own results, because another
- * session of the application may have fewer rights. The results of a caller in no-reveal mode also have a
- * separate key.
+ * A caller may read only results with the same key. Each session has a separate key, because another session of the
+ * application may have fewer rights. A caller in no-reveal mode also has a separate key.
  */
 function starterKey(caller: Caller): string {
   const key =
@@ -225,10 +210,7 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
   error: { code: 'reactor_failed', message: 'Reactor interrupted', status: 500 },
 }
 
-/**
- * Runs the reactor and keeps its answer. The promise never rejects. If the answer cannot be stored, the run counts as
- * interrupted, as if the server had stopped during the run.
- */
+/** Never rejects. If the answer cannot be stored, the run counts as interrupted, as if the server had stopped. */
 async function runAndKeep(session: Session, prepared: react.Prepared, keep: react.Keep): Promise<void> {
   const { background } = session
   const keptErrors = new Set<unknown>()
@@ -237,7 +219,7 @@ async function runAndKeep(session: Session, prepared: react.Prepared, keep: reac
     if (!(background.isClosed && answer instanceof CofferError)) await keep(context, answer)
   }
   const keepError = async (error: unknown) => {
-    // If the error was already stored together with the run, nothing more is stored.
+    // The error was already stored together with the run.
     if (keptErrors.has(error)) return
     await session.record((context) => keepUnlessStopped(context, fromSent(toSent(error))))
   }
@@ -251,7 +233,7 @@ function keepResult(_: Session, id: string, prepared: react.Prepared): react.Kee
   return async (context, answer) => {
     const { store, caller } = context
     const record = await store.get('reactor_result', caller.tenant, id)
-    // If the reactor was deleted, the record of the result does not exist.
+    // The record is missing if the reactor was deleted.
     if (record === undefined) return
     const whole = withoutRunKeysIn(toEnded(answer))
     const cards = [...prepared.cards, ...(await findCards(store, caller.tenant, whole))]
@@ -295,7 +277,7 @@ function sendCallback(
   }
 }
 
-/** The body of the answer that `POST /reactors/{id}/react` would have given. */
+/** Returns the body that `POST /reactors/{id}/react` would have returned. */
 function toMessage(
   answer: Parameters<react.Keep>[1],
   traceId: string,

@@ -109,21 +109,17 @@ export async function invoke(
     if (!(error instanceof CofferError)) throw error
     const keepError = async (context: Context) => {
       await keepRun(context, session, reactor, run, error, given)
-      // The message of the error may come from code, and may contain data. Therefore the event contains the title of
-      // the error instead of the message.
+      // The event contains the title of the error, because the message may contain data.
       context.audit.emit(endedAs(event, run, ERRORS[error.code].title))
       await keep?.(context, error)
     }
-    // The error is recorded without a check of rights, because the cause may be that the caller was deleted.
+    // `record` checks no rights, because the caller may have been deleted.
     await session.record(keepError, keep === undefined ? 'soon' : 'now')
     throw error
   }
 }
 
-/**
- * Marks the error and throws it. The mark says that the error message can contain data. The message quotes property
- * names, and code has chosen these names.
- */
+/** The message of this error can contain data, because the message quotes property names that the code has chosen. */
 function throwAsTelling(error: unknown): never {
   throw markAsTelling(error)
 }
@@ -159,12 +155,12 @@ function endedAs(
 type Json = Record<string, unknown>
 type Request = { id: string; args?: Json }
 
-/** The body of the request as the client sent it. If the request had no body, returns the input without the id. */
+/** Returns the body as the client sent it. If the request had no body, returns the input without the id. */
 function bodyOf({ id: _, ...given }: Lenient<Request>): unknown {
   return SENT_BODY in given ? given[SENT_BODY] : given
 }
 
-/** Separates the arguments from the rest of the body. A body that is no object has no arguments. */
+/** A body that is not an object has no arguments. */
 function divide(body: unknown): { args?: Json | undefined; rest: unknown } {
   if (!isObject(body)) return { rest: body }
   const { args, ...rest } = body
@@ -177,7 +173,7 @@ export interface Checked {
   callback: URL | undefined
 }
 
-/** @throws CofferError `validation` for invalid expressions, and for `callback_url` */
+/** @throws CofferError `validation` for invalid expressions or an invalid `callback_url` */
 export async function checkRequest(
   request: Lenient<Request>,
   tools: CheckTools,
@@ -194,17 +190,12 @@ export async function checkRequest(
 }
 
 /**
- * `secrets`: in no-reveal mode, the data that the code gets, which is redacted in the answer. `given`: the data of the
- * run, which is redacted in the output of the run on the page of the reactor. `event`: the object that the events of
- * the run describe. `cards`: those tokens and token intents in the arguments that have a verification code. The vault
- * will delete the code.
+ * `secrets`: the data to redact in the answer, in no-reveal mode. `given`: the data to redact in the stored output of
+ * the run. `cards`: the tokens and token intents in the arguments whose verification code will be deleted.
  */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
-/**
- * Prepares a run. Without `found`, the arguments are the message of a proxy. A message of a proxy is neither
- * detokenized nor cast.
- */
+/** If `found` is undefined, the arguments are the message of a proxy, which is neither detokenized nor cast. */
 export async function prepare(
   context: Context,
   session: Session,
@@ -301,19 +292,13 @@ interface Invoking {
   runtime: RuntimeOptions | undefined
   isAsync: boolean
   secrets: Secrets | undefined
-  /**
-   * Present if the output of the code is stored: collects the data that calls of the code read or write, so that this
-   * data is redacted in the output.
-   */
+  /** Collects data to redact in the output of the code. Undefined if the output is not stored. */
   given?: GivenData
-  /** @throws CofferError if the code may no longer get its arguments */
+  /** @throws CofferError if the code is no longer allowed to get its arguments */
   mayStart?(context: Context): Promise<void>
 }
 
-/**
- * Returns the caller and the actor of a run. A run may wait until a child process is free, so the rights are checked again when
- * the run starts.
- */
+/** A run may wait until a child process is free, so its rights are checked again when the run starts. */
 export function invokerOf(
   session: Session,
   { caller, rights }: CodeActor,

@@ -1,4 +1,4 @@
-/** The client that reactor code gets. Each method performs an operation as the application of the reactor. */
+/** The client of reactor code. Each method performs an operation with the rights of the code. */
 import { isObject } from '../../domain/json/json.js'
 import type { GivenData } from '../../domain/reactor/printed.js'
 import type { Secrets } from '../../domain/text/secrets.js'
@@ -15,10 +15,7 @@ import { createAttributes, type TokenView } from '../token/token-attributes.js'
 import { tokenFilters } from '../token/token-filters.js'
 import { tokenize } from '../token/tokenize.js'
 
-/**
- * The limits for the answers to calls of code. The limits are small, because several answers can be sent to the child
- * process over one pipe at the same time.
- */
+/** These limits are small, because several answers can be sent to a child process over one pipe at the same time. */
 const CODE: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MAX_ANSWER_BYTES, isStrict: true }
 
 type Call = readonly [
@@ -26,7 +23,7 @@ type Call = readonly [
   read: (args: readonly unknown[]) => OperationInput,
 ]
 
-/** The operations of network tokens, which are loaded only when code uses network tokens. */
+/** Imports these operations only when code uses network tokens. */
 const networkToken =
   (name: 'create' | 'get' | 'cryptogram' | 'suspend' | 'resume' | 'delete') => async () => {
     const { noun } = await import('../network-token/noun.js')
@@ -54,7 +51,7 @@ const CALLS = new Map<string, Call>([
   ['networkTokens.delete', [networkToken('delete'), ([id]) => ({ id })]],
 ])
 
-/** The names of attributes in JavaScript (camel case) and in the API. */
+/** Maps the names of attributes in JavaScript to their names in the API. */
 const ATTRIBUTES = new Map([
   ...Object.keys(createAttributes).map((name): [string, string] => [
     name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
@@ -76,7 +73,6 @@ interface Noting {
   given: GivenData | undefined
 }
 
-/** `actor`: the caller that the code acts as. */
 export function createClientCall(session: Session, actor: Caller, { secrets, given }: Noting): ClientCall {
   const perform = async (name: string, args: readonly unknown[]) => {
     const call = CALLS.get(name)
@@ -97,10 +93,7 @@ export function createClientCall(session: Session, actor: Caller, { secrets, giv
   return Object.assign(perform, { traceId: session.traceId })
 }
 
-/**
- * Copies the caller. Whenever a decision for the copy allows the plaintext of a token, the id of the token is added to
- * `revealed`.
- */
+/** When the returned caller allows the plaintext of a token, it adds the id of the token to `revealed`. */
 function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
   return deriveCaller(actor, ({ transform }) => ({
     transform: (permission, target, orBy) => {
@@ -112,10 +105,7 @@ function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
   }))
 }
 
-/**
- * The answer contains tokens. Returns the data of the tokens that the answer shows in plaintext. `revealed`: the ids of
- * all tokens that were shown in plaintext.
- */
+/** Returns the data of those tokens in the answer whose ids are in `revealed`. */
 function listRevealed(answer: unknown, revealed: ReadonlySet<string>): unknown[] {
   if (!isObject(answer)) return []
   const page = answer as unknown as List<TokenView> | TokenView
@@ -129,7 +119,7 @@ function secretsOf(answer: unknown): unknown {
   return [data, cryptogram]
 }
 
-/** The card of the request can have the names of attributes in JavaScript too. */
+/** Also translates the names of the attributes of the card. */
 function readCardBody(body: unknown): OperationInput {
   const { data, ...rest } = readBody(body)
   return { ...rest, ...(data !== undefined && { data: isObject(data) ? readBody(data) : data }) }

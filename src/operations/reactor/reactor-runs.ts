@@ -1,7 +1,4 @@
-/**
- * The stored runs of reactors. Stored runs may contain arguments, so only the owner of the vault can read stored
- * runs.
- */
+/** Stored runs of reactors may contain arguments. Therefore only the owner of the vault can read stored runs. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { ALL_WITHHELD, type GivenData } from '../../domain/reactor/printed.js'
 import { withoutRunKeysIn } from '../../domain/reactor/run-key.js'
@@ -17,18 +14,12 @@ import { closedInput } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
 import type { StoreWriter } from '../../storage/store.js'
 
-/**
- * The maximum number of runs of one reactor that are listed. Older runs are removed in batches, because single
- * removals are slow.
- */
+/** At most this many runs of a reactor are listed. Older runs are removed in batches, which is faster. */
 const KEPT_RUNS = 100
 const REMOVED_AT_ONCE = 100
 const KEPT_CHARACTERS = 32 * 1024
 
-/**
- * Stores `run`, and removes the oldest runs if the reactor has too many stored runs. `ended`: the error or status of
- * the run. `given`: the data of the run.
- */
+/** `ended`: the error or status of the run. `given`: the data to redact. */
 export async function keepRun(
   { store, caller, createUuid, date }: Context,
   { traceId }: Session,
@@ -72,8 +63,7 @@ function cutConsole(lines: ReactorRun['console']): ReactorRunRecord['console'] {
 
 async function removeOldest(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
   const where = { field: 'reactor', value: reactorId }
-  // The following search reads at most one record. If the reactor has a run at this position, there are enough old
-  // runs to remove a whole batch.
+  // If there is a run at this position, a whole batch of older runs can be removed.
   const position = { where, page: KEPT_RUNS + REMOVED_AT_ONCE, size: 1 }
   if ((await store.find('reactor_log', tenant, position)).records.length === 0) return
   const { records } = await store.find('reactor_log', tenant, { where, page: 2, size: KEPT_RUNS })
@@ -116,7 +106,7 @@ export const listReactorRuns = query({
   access: owner,
   summary: 'List the last runs of a reactor: outcome, duration, memory, console.',
   details:
-    'At most 100 runs are stored. They may contain the arguments, so only the owner of the vault can read them.',
+    'At most 100 runs are listed. Runs may contain arguments, so only the owner of the vault can read runs.',
   input: runsInput,
   output: runsOutput,
   cli: { positionals: ['id'], columns: ['created_at', 'outcome', 'status', 'duration_ms', 'memory_mib'] },
@@ -142,11 +132,7 @@ function scrubRun({ scrubbed, console: lines, detail, errors, stack, ...run }: R
   return { ...run, console: [], ...shown, ...omitUndefined({ stack: frameOf(stack) }) }
 }
 
-/**
- * Finds the first frame of the stack that is in the file of the reactor, and returns only its line. The name of the
- * function is left out, because the name may be data. A line number is not data, but can equal a short number in the
- * data of a token. In this case, the whole stack is withheld.
- */
+/** Returns the line of the first frame in the reactor's code. Omits the name of the function, which may be data. */
 function frameOf(stack: string | undefined): string | undefined {
   const [, line] = /\breactor\.js:(\d{1,5})\b/.exec(stack ?? '') ?? []
   return line === undefined ? undefined : `at reactor.js:${line}`

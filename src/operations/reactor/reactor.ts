@@ -111,7 +111,7 @@ const reactorBody = {
   ),
   runtime: {
     ...runtime,
-    description: 'How the code runs, as JSON: timeout (seconds), permissions of its client, image.',
+    description: 'How the code runs, as JSON: timeout (seconds), permissions of the client svc, image.',
   },
 } as const
 
@@ -137,7 +137,7 @@ export const createReactor = change({
   details:
     'The code exports one asynchronous function that takes { args, configuration, req, logger, svc } and returns\n' +
     '{ raw, tokenize } or { res }; see coffer formula create. With the images node22 and node24, or without an\n' +
-    'application, runtime.permissions are what its client svc may do, for whoever invokes it.',
+    'application, the client svc has the permissions in runtime.permissions, for every caller.',
   input: {
     ...lenientInput(['name'], {
       ...reactorBody,
@@ -157,10 +157,7 @@ export const createReactor = change({
   run: (context, input, findBuild) => addReactor(context, input, findBuild),
 })
 
-/**
- * `id`: the id that a seed has chosen. The id is not in `input`, because every caller can choose the contents of
- * `input`.
- */
+/** `id`: the id that a seed has chosen. Other callers cannot choose the id, because `input` does not contain it. */
 export async function addReactor(
   context: Context,
   input: Given & { formula?: { id?: string } },
@@ -232,9 +229,7 @@ export const patchReactor = change({
   },
 })
 
-/**
- * Stores the given attributes. If `findBuild` is absent, the requested version of the record does not change.
- */
+/** If `findBuild` is undefined, the requested version of the record does not change. */
 async function replace(
   context: Context,
   before: ReactorRecord,
@@ -305,7 +300,7 @@ function checkNew(given: Readonly<Record<string, unknown>>): void {
   refuseErrors(errors)
 }
 
-/** Reads the attributes to store. Code takes precedence over a formula. @throws CofferError `validation` */
+/** Returns the attributes to store. Code takes precedence over a formula. @throws CofferError `validation` */
 async function readBody(context: Context, given: Given, formula_id: string | undefined) {
   const { name, code, runtime } = given
   const errors: PropertyErrors = {}
@@ -324,7 +319,7 @@ async function readBody(context: Context, given: Given, formula_id: string | und
   }
 }
 
-/** If the patch has an application without an id, the result has null instead. Null removes the current application. */
+/** Replaces an application without an id with null, which removes the current application. */
 export function unbinding<P extends { application?: { id?: string } | null }>(patch: P): P {
   const { application } = patch
   return application != null && application.id === undefined ? { ...patch, application: null } : patch
@@ -332,10 +327,7 @@ export function unbinding<P extends { application?: { id?: string } | null }>(pa
 
 type Values = Readonly<Record<string, unknown>>
 
-/**
- * Reads the configuration of code, and the application that the code acts as.
- * @throws CofferError `validation`, with `errors`
- */
+/** @throws CofferError `validation`, which includes `errors` */
 export async function readBinding(
   { store, caller }: Context,
   given: { configuration?: Values | undefined; application?: { id?: string } | null | undefined },

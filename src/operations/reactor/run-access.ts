@@ -1,4 +1,4 @@
-/** The access that the code of a run has to this server: the key of the run, and the requests that have this key. */
+/** The access that the code of a run has to this server, with the key of the run or without this key. */
 import { RUN_KEY } from '../../domain/access/application.js'
 import { isObject, tryJson } from '../../domain/json/json.js'
 import type { HeaderMap } from '../../domain/proxy/code-answer.js'
@@ -40,9 +40,7 @@ export function createRunAccess(
     if (!isInProgress) throw new CofferError('unauthenticated', 'The run that sent this request has ended.')
   }
 
-  /**
-   * Copies the caller. The copy has no rights after the run has ended, not even for requests that are in progress.
-   */
+  /** Returns a caller that loses its rights when the run ends, even for requests in progress. */
   const asRun = (caller: Caller): Caller => {
     const read = async (reader: StoreReader) => {
       requireKey()
@@ -51,8 +49,7 @@ export function createRunAccess(
     }
     return { ...caller, isOfRun: true, source: { isCurrent: () => false, read } }
   }
-  // If a caller in no-reveal mode has started the code, the code runs in this mode too, because the code could print
-  // the data that it reads.
+  // Code that was started in no-reveal mode also runs in this mode, because the code could print data.
   const restrict = (caller: Caller) =>
     session.caller.isNoReveal ? noRevealCaller(asRun(caller)) : asRun(caller)
 
@@ -67,10 +64,7 @@ export function createRunAccess(
     for (const each of [body, answer]) for (const data of listData(target, each)) given.add(data)
   }
 
-  /**
-   * Copies the caller of a request without the key of the run, and marks the copy. The copy has the rights of the
-   * caller until the run ends, and no rights after that.
-   */
+  /** Like `asRun`, but for a request without the key of the run. */
   const asOther = (caller: Caller): Caller => {
     const read = async (reader: StoreReader) => {
       requireRun()
@@ -91,7 +85,6 @@ export function createRunAccess(
     },
   })
 
-  /** The destination for a request with the key of the run. */
   const own = () => createDestination({ identify, asRun: restrict, outer: session.subjects })
   /** The destination for a request with a different key, or without a key. */
   const other = () => {
@@ -124,8 +117,7 @@ export function createRunAccess(
       if (!isNamed && !origins.includes(url.origin)) return undefined
       if (headers === undefined) {
         if (!isNamed) return undefined
-        // The name can also be the name of another server on the network. Coffer never sends the request to
-        // that other server.
+        // Another server on the network may have this name. Coffer never sends the request to that server.
         const reason =
           'this name means this server (--own-host), and a redirect to this server is not followed'
         throw new CofferError('forbidden', `The destination cannot be called: ${reason}.`)

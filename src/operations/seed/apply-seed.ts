@@ -76,15 +76,13 @@ export const applySeed = detached({
 })
 
 interface List {
-  /** `check` validates each item. `log` is the log entry of each creation. */
   operation: Pick<AnyOf<'change'>, 'check' | 'log'>
-  /** `checked`: the result of the check. */
   create(context: Context, item: never, checked: never): Promise<unknown>
 }
 
 type ItemOf<L extends ListName> = NonNullable<SeedContents[L]>[number]
 
-/** The lists of a seed, in the order in which the records of the lists are created. */
+/** The records are created in the order of these lists. */
 const LISTS: Readonly<Record<ListName, List>> = {
   applications: {
     operation: createApplication,
@@ -155,7 +153,7 @@ async function checkSeed({ tenants = [], ...own }: Lenient<Seed>, tools: CheckTo
   return parts
 }
 
-/** Checks the rules of seeds that neither the schemas nor the `check` functions of the operations cover. */
+/** Checks the rules that apply only to seeds. */
 function checkOwn(
   list: ListName,
   item: Item,
@@ -167,7 +165,7 @@ function checkOwn(
     if (id === undefined && names.has(name))
       addError(errors, `${at}.name`, 'is the name of another application')
     names.add(name)
-    // Before the first write, `admitChosenKey` also checks whether this vault accepts test keys.
+    // Later, `admitChosenKey` refuses test keys that this vault does not accept.
     if (key !== undefined && !isKey(String(key), API_KEY) && !isTestKey(String(key)))
       addError(
         errors,
@@ -189,16 +187,15 @@ async function enterNew(context: Context, { place, contents }: Part): Promise<Co
 }
 
 /**
- * Checks a chosen key that gives access by itself: the key of an application, or of a proxy that needs no API key. If a
- * proxy also needs an API key, its own key only names the proxy. Every vault accepts a key that only names a proxy, so
- * that a seed from one vault on disk can be applied to another vault on disk.
+ * Checks a chosen key that gives access by itself: the key of an application, or of a proxy that needs no API key.
+ * Every vault accepts the keys of other proxies, so that a seed from one vault on disk can be applied to another vault.
  */
 function admitKey(session: Session, list: ListName, item: Item): void {
   if (list === 'applications') session.vault().admitChosenKey(String(item.key))
   else if (list === 'proxies' && item.require_auth === false) session.vault().admitChosenProxyKey()
 }
 
-/** Finds out which addresses of webhooks the server may not call. */
+/** Adds to each webhook the reason why the server is not allowed to call its address, if there is a reason. */
 async function findRefusals(session: Session, steps: readonly Step[]): Promise<void> {
   for (const step of steps) {
     if (step.list !== 'webhooks') continue
@@ -243,17 +240,14 @@ async function fill(own: Context, { contents, steps }: Part, traceId: string) {
   return { id: before.id, name, applications: shown, tokens: contents.tokens?.length ?? 0 }
 }
 
-/**
- * If the vault already has the official formula, the formula does not change, because official formulas belong to all
- * tenants.
- */
+/** An official formula that the vault already has is not changed, because official formulas belong to all tenants. */
 async function seedFormula(context: Context, { id, ...input }: ItemOf<'formulas'>): Promise<unknown> {
   const isKnown = input.type === 'official' && id !== undefined
   const known = isKnown ? await context.store.get('formula', VAULT_TENANT, id) : undefined
   return known ?? addFormula(context, input, id)
 }
 
-/** An item that refers to other records by id. References by name were replaced by ids before. */
+/** In this type, references by name are already replaced with ids. */
 type Referring<L extends 'reactors' | 'proxies'> = Omit<ItemOf<L>, 'application' | 'formula'> &
   Partial<Record<'application' | 'formula', { id: string }>>
 

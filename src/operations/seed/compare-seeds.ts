@@ -7,13 +7,12 @@ export interface Difference {
   name: string
   /** `missing`: only the first seed has the record. `added`: only the second seed has the record. */
   difference: 'missing' | 'added' | 'changed'
-  /** The names of the attributes that differ. */
   attributes?: string[]
 }
 
 type Lists = Readonly<Record<string, unknown>>
 
-/** Compares only those lists of the two seeds that `lists` names. The order of items does not matter. */
+/** Compares only these `lists`. The order of items does not matter. */
 export function compareSeeds(first: Lists, second: Lists, lists: readonly string[]): Difference[] {
   return lists.flatMap((list) =>
     compareLists(list, (first[list] ?? []) as readonly Item[], (second[list] ?? []) as readonly Item[]),
@@ -45,10 +44,7 @@ function compareLists(list: string, first: readonly Item[], second: readonly Ite
   return found
 }
 
-/**
- * If the first item has no id, the id of the second item is random and is not compared. Likewise, if the first item
- * has no key, the key of the second item is not compared.
- */
+/** An id or key that the first item lacks is random in the second item, and is not compared. */
 function differing(first: Item, second: Item): string[] {
   const names = new Set([...Object.keys(first), ...Object.keys(second)])
   return [...names].filter((name) => {

@@ -31,8 +31,8 @@ export const exportSeed = query({
   summary: 'Export your tenant as a seed, without keys of applications.',
   details:
     'Data is masked, so a token of the seed is often refused when the seed is applied. With --synthesize, the seed has\n' +
-    'made-up data of the same type and shape. With --reveal, the seed has the data itself, and the configuration of reactors and proxies with the keys\n' +
-    'of proxies.',
+    'made-up data of the same type and shape. With --reveal, the seed has the data itself, the configuration of reactors\n' +
+    'and proxies, and the keys of proxies.',
   input: closedInput([], {
     synthesize: { type: 'boolean', description: 'Replace the data with made-up data.' },
   }),
@@ -70,7 +70,7 @@ export const exportSeed = query({
       associations: await read('association', 'associations'),
       reactors: await read('reactor', 'reactors'),
       proxies: await read('proxy', 'proxies'),
-      // A webhook with a listener is not exported, because this webhook is deleted when its listener ends.
+      // A webhook with a listener is not exported, because the webhook is deleted when the listener ends.
       webhooks: (await readInOrder(context, 'webhook'))
         .filter(({ listener }) => listener === undefined)
         .map((record) => show(record, 'webhooks')),
@@ -80,10 +80,7 @@ export const exportSeed = query({
   },
 })
 
-/**
- * Returns the record with the version of the code that runs now. If a newer version was being built, the build of
- * this version may have ended since then.
- */
+/** Returns the record with the version that runs now. The build of a newer version may have ended meanwhile. */
 function runningVersion(kind: keyof RecordOf, record: object, now: number): object {
   if (kind === 'reactor') return runningReactor(record as ReactorRecord, now)
   return kind === 'proxy' ? runningProxy(record as ProxyRecord, now) : record
@@ -92,16 +89,13 @@ function runningVersion(kind: keyof RecordOf, record: object, now: number): obje
 type Item = Readonly<Record<string, unknown>>
 
 interface References {
-  /**
-   * Refers to the record with this id by its name. If another record of the same kind has the same name, refers to
-   * the record as `{ id }`.
-   */
+  /** Returns the name of the record with this id, or `{ id }` if the name is not unique. */
   objectOf(id: unknown): unknown
   /** Returns the name of the reactor with this id, or the id if the name is not unique. */
   nameOf(id: unknown): unknown
 }
 
-/** Returns the records oldest first, so that applying the seed creates them in the original order. */
+/** Returns the oldest record first, so that the seed creates the records in their original order. */
 async function readInOrder<K extends keyof RecordOf>({ store, caller }: Context, kind: K) {
   return (await readAll(store, kind, caller.tenant)).reverse()
 }
@@ -145,7 +139,6 @@ function showRecord(
   return omitUndefined(Object.fromEntries(attributesOf(list).map((name) => [name, values[name]])) as object)
 }
 
-/** The official formulas that reactors of the tenant run. Official formulas belong to the vault. */
 async function findOfficial({ store, caller }: Context): Promise<FormulaRecord[]> {
   const used = new Set((await readAll(store, 'reactor', caller.tenant)).map(({ formula_id }) => formula_id))
   return (await readAll(store, 'formula', VAULT_TENANT)).reverse().filter(({ id }) => used.has(id))

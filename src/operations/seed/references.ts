@@ -11,10 +11,7 @@ type Kind = 'application' | 'formula' | 'reactor'
 type Reference = { readonly id: string } | { readonly name: string }
 type Find = (kind: Kind, reference: Reference, path: string) => Promise<string>
 
-/**
- * `OBJECTS`: the attributes that refer to a record with an object `{ id }`. Other references contain the id
- * as text.
- */
+/** The operations take `{ id }` in these attributes, and the id as text in the attributes of `IDS`. */
 const OBJECTS = ['application', 'formula'] as const
 const IDS = ['request_reactor_id', 'response_reactor_id'] as const
 export const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
@@ -27,7 +24,7 @@ export function checkReferences(item: Item, place: string, errors: PropertyError
   }
 }
 
-/** Returns the item with ids instead of names. `find` returns the id of an existing record. */
+/** Returns the item with ids instead of names. */
 export async function refer(item: Item, find: Find): Promise<Item> {
   const referred: Record<string, unknown> = { ...item }
   for (const property of OBJECTS) {
@@ -49,13 +46,12 @@ function readObject(property: string, given: unknown): { reference?: Reference; 
   return typeof name === 'string' && name !== '' ? { reference: { name } } : {}
 }
 
-/** Leaves names unchanged. Used for checking an item while the records to which the item refers do not exist yet. */
+/** Keeps the name, for the check of an item that refers to a record which does not exist yet. */
 export const keepName: Find = async (_, reference) => ('id' in reference ? reference.id : reference.name)
 
 /**
- * Finds records by name or id: the records that the tenant had before the seed, and the records that the seed
- * has created. Requires: no item refers to a record of its own kind, so the names of a kind are read once,
- * after all its records were created.
+ * Finds records that the tenant had before the seed, or that the seed has created. No item refers to a record of its
+ * own kind. Therefore the names of a kind are read only once, after all records of this kind were created.
  * @throws CofferError `validation`
  */
 export function createFinder({ store, caller }: Context) {

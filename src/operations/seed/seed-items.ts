@@ -20,9 +20,7 @@ import { type ListName, seedSchema } from './seed-schema.js'
 
 export type Item = Readonly<Record<string, unknown>>
 
-/**
- * Answers of the emulated service contain these attributes. Answers of Coffer do not always contain these attributes.
- */
+/** The emulated service returns these attributes. Coffer does not return all of them. */
 const READ_ONLY =
   'id tenant_id state requested created_by created_at created_date modified_by modified_at modified_date _extras'
 
@@ -46,7 +44,7 @@ const OTHER_FORMS: Partial<Record<ListName, readonly string[]>> = {
 const namesOf = (schema: Schema | undefined) =>
   Object.keys((schema as ObjectSchema | undefined)?.properties ?? {})
 
-/** JSON Schema of a seed, for editors. Attributes that only answers have are allowed, and marked as read-only. */
+/** Returns the JSON Schema of a seed, for editors. Attributes that only answers have are read-only. */
 export function describeSeed(): JsonSchema {
   const { properties, ...rest } = toJsonSchema(seedSchema) as JsonSchema & {
     properties: Record<string, JsonSchema>
@@ -112,7 +110,7 @@ export function checkAttributes(
   }
 }
 
-/** Returns the attributes with which the record is created. */
+/** Removes the attributes that only answers have. */
 export function readItem(list: ListName, item: Item): Item {
   const attributes = attributesOf(list)
   const given = Object.fromEntries(Object.entries(item).filter(([name]) => attributes.includes(name)))

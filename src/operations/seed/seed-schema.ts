@@ -1,4 +1,3 @@
-/** The schema of a seed: its lists, and the attributes of their items. */
 import { API_KEY } from '../../domain/access/application.js'
 import { ROLES } from '../../domain/access/permissions.js'
 import { BASE58_RULE } from '../../domain/text/base58.js'
@@ -30,10 +29,7 @@ function referenceTo(noun: string) {
   return { description: `${noun}: its name, or {"id":"…"}.` } as const
 }
 
-/**
- * The items may have attributes that only answers have. The function `readItem` in `seed-items.ts` removes
- * the attributes of answers, and finds attributes that are unknown in both requests and answers.
- */
+/** Items may have attributes that only answers have. `readItem` removes these attributes. */
 function seedList<const I extends ObjectSchema>(items: I, maxItems = MAX_SEEDED_OTHERS) {
   return { type: 'array', items, maxItems } as const
 }
@@ -117,10 +113,7 @@ const schema = {
 } as const
 
 type Schema = typeof schema
-/**
- * Gives the type of the schema a name. Without this name, the type declarations of the package would repeat the whole
- * type.
- */
+/** Without this name, the type declarations of the package would repeat the whole type. */
 export interface SeedSchema extends Schema {}
 export const seedSchema: SeedSchema = schema
 export type Seed = Infer<typeof seedSchema>

@@ -19,10 +19,7 @@ import { checkRights, permissionList, readRights, ruleList } from '../applicatio
 
 const SESSION_MINUTES = 3
 const LONGEST_HOURS = 24
-/**
- * The maximum number of live sessions that one application has created. This number is also the limit for the live
- * sessions that one application has authorized.
- */
+/** The limit for live sessions that one application has created, and for live sessions that it has authorized. */
 export const MAX_LIVE_SESSIONS = 10_000
 const MINUTE_MS = 60_000
 const CREATE_SESSION =
@@ -34,7 +31,7 @@ const NO_TENANT = 0
 export const createSession = change({
   name: 'session create',
   plaintext: 'refused',
-  summary: 'Create a session: a key for a browser, which may do nothing until it is authorized.',
+  summary: 'Create a session: a key for a browser. The key has no rights before the session is authorized.',
   details:
     `The key expires after ${SESSION_MINUTES} minutes. Give the nonce to your server, which authorizes the session with it.\n` +
     'The session acts as the public application whose key is in use.',
@@ -65,10 +62,10 @@ export const createSession = change({
 
 export const authorizeSession = change({
   name: 'session authorize',
-  summary: 'Say what a session may do, as a private application.',
+  summary: 'Give rights to a session, as a private application.',
   details:
-    'A request of the session is allowed only if the rights of the session and of your application allow it. If the setting\n' +
-    'sessions.beyond_authorizer is true, only the rights of the session decide.',
+    'A request of the session must be allowed by the rights of the session and also by the rights of your application. If the\n' +
+    'setting sessions.beyond_authorizer is true, only the rights of the session decide.',
   access: keyOf('private'),
   route: 'POST /sessions/authorize',
   http: { status: 200 },

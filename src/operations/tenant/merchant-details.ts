@@ -10,10 +10,9 @@ import {
 import { component, object, text } from '../../framework/output.js'
 import { mapMembers, type ObjectSchema, type Schema } from '../../framework/schema.js'
 
-/** The maximum number of characters of each text in the details. */
 const MAX_TEXT = 1000
 
-/** `nullable`: whether null is a valid value. In a patch, null removes the text or object. */
+/** `nullable`: for a patch, in which null removes a text or an object. */
 function detailsOf(nullable: boolean) {
   const isNullable = nullable ? { nullable } : {}
   const objectOf = (properties: Record<string, Schema>): ObjectSchema =>

@@ -109,7 +109,7 @@ function patchDetails({ details }: MerchantRecord, patch: unknown): MerchantReco
 }
 
 const plainDelete = merchants.delete({
-  summary: 'Delete a merchant of your tenant, and show it for the last time.',
+  summary: 'Delete a merchant of your tenant, and print the deleted merchant.',
   examples: [`coffer tenant merchant delete ${CREATED} --yes`],
   confirmation: 'This deletes the details of merchant',
 })

@@ -61,7 +61,7 @@ export const updateTenant = change({
       properties: { deduplicate_tokens: flag, disable_ephemeral_proxy: flag },
       additionalProperties: false,
       description:
-        'Each setting is "true" or "false". deduplicate_tokens: storing equal data again answers with the existing token. disable_ephemeral_proxy: a call must name a proxy, not a URL. Without this flag the settings stay.',
+        'Each setting is "true" or "false". deduplicate_tokens: if equal data is stored again, the existing token is returned. disable_ephemeral_proxy: a call must name a proxy, not a URL. Without this flag the settings stay.',
     },
   }),
   output: tenantOutput,
@@ -83,14 +83,14 @@ export const updateTenant = change({
 const deleteTenant = change({
   name: 'tenant delete',
   summary: 'Delete your tenant with all its data, and destroy its keys.',
-  details: 'Earlier backups contain their own keys, so their data of this tenant remains readable.',
+  details:
+    'Earlier backups contain their own keys, so the data of the tenant in these backups remains readable.',
   access: requires('tenant:delete'),
   route: 'DELETE /tenants/self',
   cli: { confirmation: 'This deletes the tenant with all of its tokens, applications and logs' },
   examples: ['coffer tenant delete --yes'],
   async run({ store, caller: { tenant } }) {
-    // The records of API keys belong to the vault, so deleting the rows of the tenant does not remove the records of
-    // API keys.
+    // `removeTenant` does not remove the records of API keys, because they belong to the vault.
     const applications = await readAll(store, 'application', tenant)
     await Promise.all(applications.map(({ keys }) => revokeKeys(store, keys)))
     await removePeople(store, tenant)
@@ -168,7 +168,7 @@ const useTenant = change({
   summary: 'Choose the tenant that commands act in by default.',
   details:
     'The choice is stored in your own configuration, for this vault. --tenant and COFFER_TENANT override it.',
-  input: closedInput(['name'], { name: { type: 'string', description: 'Its name or id.' } }),
+  input: closedInput(['name'], { name: { type: 'string', description: 'The name or id of the tenant.' } }),
   output: object({ id: uuid, name: text, is_used: boolean }),
   cli: { positionals: ['name'] },
   examples: ['coffer tenant use demo'],

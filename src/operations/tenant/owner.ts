@@ -32,8 +32,8 @@ const transferOwner = change({
   name: 'tenant transfer-owner',
   summary: 'Make another member the owner of your tenant.',
   details:
-    'The previous owner becomes an ADMIN. Coffer stores and shows roles, but they do not restrict anything: whoever can open\n' +
-    'the vault still may do everything.',
+    'The previous owner becomes an ADMIN. Coffer stores and shows roles, but roles do not restrict anything: everyone who\n' +
+    'can open the vault is still allowed to do everything.',
   access: requires('tenant:update'),
   route: 'PUT /tenants/self/owner',
   input: inputSchema(['member_id'], {
@@ -52,10 +52,6 @@ const transferOwner = change({
   },
 })
 
-/**
- * Requires: `context` belongs to one unit of work. Therefore the tenant always has exactly one
- * owner.
- */
 async function makeOwner(context: Context, next: MemberRecord): Promise<MemberRecord> {
   const { store, caller, audit } = context
   for (const before of await readAll(store, 'member', caller.tenant, isOwner))

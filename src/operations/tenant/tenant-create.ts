@@ -6,9 +6,9 @@ import { writeEntries } from '../../framework/events.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
 const MAX_TENANTS = 65_535
-/** The minimum number of characters of a text that is compared with the beginnings of ids. */
+/** A text with fewer characters is not compared with the beginnings of ids. */
 const MIN_BEGINNING = 4
-/** The maximum number of characters of an unknown name that an error message shows. */
+/** An error message contains at most this many characters of an unknown name. */
 const SHOWN = 60
 
 export async function createVaultRecords(
@@ -59,7 +59,7 @@ export async function findTenant(store: StoreReader, nameOrId?: string): Promise
   const values = { id: nameOrId, name: nameOrId.toLowerCase() }
   for (const [field, value] of Object.entries(values)) {
     const { records, total } = await store.find('tenant', 0, { where: { field, value }, page: 1, size: 1 })
-    // Several tenants can have one name, because refusing a name would disclose that another tenant has this name.
+    // A tenant can be renamed to the name of another tenant, because an error would disclose that tenant.
     if (total > 1) throw usage('Several tenants have this name. Give an id from: coffer tenant list')
     if (records[0] !== undefined) return records[0]
   }
@@ -79,10 +79,7 @@ async function findOldest(store: StoreReader): Promise<TenantRecord> {
   throw new CofferError('not_found', 'This vault has no tenant. Create one: coffer tenant create NAME')
 }
 
-/**
- * Checks the name of a tenant, because names are shown in mails, prompts and tables.
- * @throws CofferError `validation`, without a path
- */
+/** Names of tenants are shown in mails, prompts and tables. @throws CofferError `validation`, without a path */
 export function checkTenantName(name: string): void {
   if (name.trim() === '' || [...name].length > MAX_NAME_LENGTH)
     throw validationError(`must have 1 to ${MAX_NAME_LENGTH} characters, not all of them blank`)

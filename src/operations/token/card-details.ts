@@ -8,9 +8,7 @@ import type { Context } from '../../framework/context.js'
 
 type Holder = Pick<TokenRecord, 'type' | 'data' | 'card_details'>
 
-/**
- * `before`: the record that is replaced. If the card number does not change, the details of the card do not change.
- */
+/** `before`: the replaced record. If the card number is the same, the details are kept. */
 export async function enrichCard(
   context: Context,
   written: Holder,
@@ -24,7 +22,6 @@ export async function enrichCard(
   return findEnrichment(number)
 }
 
-/** Whether both records have the same card number. */
 export function isSameCard(a: Holder, b: Holder): boolean {
   return numberOf(a) === numberOf(b)
 }

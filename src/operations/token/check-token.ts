@@ -1,7 +1,4 @@
-/**
- * Validates tokens and patches by those rules that need no stored data. These checks run before the unit of
- * work.
- */
+/** These checks need no stored data, so they run before the unit of work. */
 import { type Jwe, readJwe } from '../../domain/encryption/jwe.js'
 import { Budget } from '../../domain/expression/budget.js'
 import {
@@ -20,10 +17,7 @@ export type Given = Readonly<Record<string, unknown>>
 /** Expressions in these attributes could reveal the data of a token digit by digit. */
 export const EXPRESSIONS = ['mask', 'search_indexes', 'fingerprint_expression']
 
-/**
- * A valid draft of a token, or a request to convert a token intent, or to decrypt data. A token intent and a
- * decryption key are read later, when the token is created.
- */
+/** A token intent or a decryption key is read later, when the token is created. */
 export type NewToken = TokenDraft | Conversion | EncryptedToken
 
 export interface Conversion {
@@ -48,17 +42,14 @@ export async function checkNewToken(
   return intent === undefined ? checked : { intent: intent as string, given: input, budget }
 }
 
-/**
- * Validates the input like {@link checkNewToken}, but does not convert a token intent: if the input names a token
- * intent, the returned draft has no data.
- */
+/** Like {@link checkNewToken}, but if the input contains the id of a token intent, returns a draft without data. */
 export async function prepareGiven(input: Given, tools: CheckTools, budget = new Budget(tools.turns)) {
   const draft = await prepareToken(input, await readRules(input, tools, budget))
   return isGiven(input.encrypted) ? { jwe: readJwe(input.encrypted)!, given: input, budget } : draft
 }
 
 /**
- * Validates a patch. Returns the budget that remains for the update.
+ * Returns the budget that remains for the update.
  * @throws CofferError `validation`, `too_much_work`
  */
 export async function checkTokenPatch(patch: Given, tools: CheckTools) {
@@ -68,7 +59,7 @@ export async function checkTokenPatch(patch: Given, tools: CheckTools) {
 }
 
 async function readRules({ expires_at }: Given, tools: CheckTools, budget: Budget): Promise<TokenRules> {
-  // Reading the time costs a read of the store, so the time is read only to validate an expiry.
+  // The time must be read from the store, so it is read only if there is an expiry.
   const now = expires_at === undefined || expires_at === null ? 0 : await tools.now()
   return { expressions: await tools.expressions(), budget, now }
 }

@@ -1,7 +1,7 @@
 /**
- * Deletes the verification codes of cards in time. The record of a token or token intent says when its code expires.
- * After the code has expired, no read shows the code. A timer record expires at the same time, and the sweep then
- * erases the code.
+ * Erases verification codes of cards. The record of a token or token intent contains the time when its code expires.
+ * After that time, no read returns the code. A timer record expires at the same time, and the sweep then erases the
+ * code.
  */
 import type { CardCode, CodeTimerRecord, TokenRecord } from '../../domain/records/token-record.js'
 import type { DraftCode } from '../../domain/token/token.js'
@@ -19,19 +19,18 @@ type Holder = Pick<CodeTimerRecord, 'holder' | 'holder_id'>
 
 type EraseTools = EventTools & Pick<Host, 'expressions'>
 
-/** Starts the timer that erases a new code. */
 export async function startCode(
   context: Context,
   holder: Holder,
   { sets: _, ...rest }: DraftCode,
 ): Promise<CardCode> {
   const hours = Number.parseInt(await context.setting('cards.cvc_retention'), 10)
-  // If the setting is `never`, the code does not expire.
+  // The setting is `never`.
   if (Number.isNaN(hours)) return rest
   return { ...(await startTimer(context, context.caller.tenant, holder, hours * HOUR_MS)), ...rest }
 }
 
-/** If a change does not replace the verification code, the code and its time of expiry are kept. */
+/** Keeps the expiry of a code that a change does not replace. */
 export function keepCode(before: CardCode | undefined, { sets: _, ...rest }: DraftCode): CardCode {
   const { masked: __, ...time } = before ?? {}
   return { ...time, ...rest }
@@ -49,17 +48,14 @@ async function startTimer(
   return { until: store.codeTime + lastsMs, timer: id }
 }
 
-/**
- * Removes the timer of a verification code that was replaced, or that was deleted with its token. A timer
- * that has expired is left to the sweep, which removes it.
- */
+/** Removes the timer of a replaced or deleted code. The sweep removes expired timers. */
 export async function stopTimer(store: StoreWriter, tenant: number, code: CardCode | undefined) {
   const { timer } = code ?? {}
   if (timer !== undefined && (await store.get('code_timer', tenant, timer)) !== undefined)
     await store.remove('code_timer', tenant, timer)
 }
 
-/** Erases the code whose timer has expired. Returns the events that must be enqueued after the commit. */
+/** Erases the code whose timer has expired. Returns the events to enqueue after the commit. */
 export async function eraseCode(
   tools: EraseTools,
   tenant: number,

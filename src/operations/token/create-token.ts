@@ -48,8 +48,7 @@ function createDraft<T extends Named>(context: Context, draft: TokenDraft, show:
 }
 
 async function createEncrypted<T extends Named>(context: Context, wanted: EncryptedToken, show: Show<T>) {
-  // This code is loaded only when it is used, because few clients encrypt tokens, and commands start faster without
-  // this module.
+  // Imported only here, because few clients encrypt tokens.
   const { openDraft, withoutData } = await import('./encrypted-token.js')
   const created = await createDraft(context, await openDraft(context, wanted), show)
   return created instanceof Existing ? new Existing(withoutData(created.result)) : withoutData(created)
@@ -78,8 +77,7 @@ async function convertIntent<T extends Named>(
   const draft = await prepareToken({ ...attributes, type: intent.type, data }, rules)
   const answer = (original: TokenRecord) => mergeIntoDuplicate(context, original, draft, rules)
   const created = await create(context, draft, show, { isInSameContainers: true, answer })
-  // The intent is removed only after all checks. If the creation of a token is refused during an import, the import
-  // continues with its next row, so the intent of the refused row must still exist.
+  // The intent is removed after all checks. An import continues after a refused row, whose intent must still exist.
   await store.remove('token_intent', caller.tenant, id)
   await stopTimer(store, caller.tenant, intent.code)
   audit.record('token_intent', id, {
@@ -89,7 +87,7 @@ async function convertIntent<T extends Named>(
   })
   const { id: tokenId, type } = created instanceof Existing ? created.result : created
   if (intent.network_token_id !== undefined) {
-    // This module is loaded only when it is used, because few token intents have a network token.
+    // Imported only here, because few token intents have a network token.
     const { passToToken } = await import('../network-token/pass-to-token.js')
     await passToToken(context, intent, tokenId)
   }
@@ -98,8 +96,8 @@ async function convertIntent<T extends Named>(
 }
 
 /**
- * Creates the token of a card that replaces another card. If the token has a duplicate, updates and returns the duplicate.
- * `deduplicates`: the default is the setting of the tenant.
+ * Creates the token of a card that replaces another card. If the token has a duplicate, updates and returns the
+ * duplicate. `deduplicates`: the default is the setting of the tenant.
  */
 export function createReplacement(
   context: Context,
@@ -111,12 +109,11 @@ export function createReplacement(
   return create(context, draft, viewWritten, { isInSameContainers: false, answer, deduplicates })
 }
 
-/** The facts about a new token that do not depend on its id. */
 interface Found {
   transform: Transform
   tenant: TenantRecord
   fingerprint: string
-  /** A token with an equal fingerprint. This token is possibly a duplicate of the new token. */
+  /** A token with an equal fingerprint, which can be a duplicate of the new token. */
   original: TokenRecord | undefined
 }
 
@@ -131,10 +128,7 @@ interface OnDuplicate {
   isInSameContainers: boolean
   /** Returns the answer to the caller, or undefined if the request must not use `original` as a duplicate. */
   answer(original: TokenRecord): Promise<TokenView | undefined>
-  /**
-   * If set, this value is used instead of the draft's attribute `deduplicates`, and is not stored with the
-   * token.
-   */
+  /** If set, replaces the attribute `deduplicate_token` of the draft, and is not stored. */
   deduplicates?: boolean | undefined
 }
 
@@ -204,7 +198,6 @@ async function write(
   logToken(context, record)
 }
 
-/** If the token with this id has expired, purges it, so that the id is free. */
 async function purgeExpired(context: Context, id: string): Promise<void> {
   const { store, createUuid, caller, containerSets } = context
   const release = (containers: readonly string[]) => containerSets.release(containers)

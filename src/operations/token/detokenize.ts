@@ -23,8 +23,8 @@ import { type FoundRecord, READ, readDeclaration, type UsedRecord, viewToken } f
 
 const MAX_TOKENS = 100
 /**
- * The approximate limit for the result, in characters. The limit exists because the arguments of a reactor are sent
- * to the process of the reactor in one message.
+ * The approximate limit for the result, in characters. The limit is needed because the arguments of a reactor are sent
+ * to its process in one message.
  */
 const MAX_SIZE = 16 * 1024 * 1024
 
@@ -32,18 +32,12 @@ export type FoundExpressions = Awaited<ReturnType<typeof findExpressions>>
 
 interface Access {
   permission: Permission
-  /**
-   * The log entry for each used token. The log entry is absent if the calling function logs the uses later (see
-   * `reached`).
-   */
+  /** The log entry for each used token. Undefined if the calling function logs the uses later (see `reached`). */
   log?: LogEntry
   reached?(record: UsedRecord): void
-  /** Makes the error for unknown tokens. Without this function, each place with an unknown token gets an error. */
+  /** By default, each place with an unknown token gets an error. */
   unknownError?(ids: readonly string[], errors: PropertyErrors): CofferError
-  /**
-   * The value of `{{ encrypted }}`. `header`: the name of the header with the encrypted data. `value` is
-   * undefined if the request lacks this header.
-   */
+  /** The value of `{{ encrypted }}`. `value` is undefined if the request does not have the header. */
   encrypted?: { header: string; value: unknown }
   /** The values of `{{ config: name }}`. */
   configuration?: Readonly<Record<string, unknown>> | undefined
@@ -60,7 +54,7 @@ interface Access {
 const WHOLE_VALUE =
   /\{\{\s*(?:[a-z_]+:)?[^{}|,:"']+(?:\|\s*json:\s*(?:"\$(?:\.[\w-]+|\[\d+\]|\['[\w -]+'\])*"|'\$(?:\.[\w-]+|\[\d+\])*')\s*)?\}\}/g
 
-/** How code reads tokens. Code gets the plaintext of the data, whatever the transform of the rule is. */
+/** Code gets the plaintext of tokens, whatever the transform in the access rule is. */
 export const USE = {
   permission: 'token:use',
   log: { operation: 'use', message: 'Token used' },
@@ -69,7 +63,7 @@ export const USE = {
 } as const satisfies Access
 const SHOW = { permission: 'token:read', log: READ, whole: 'payload' } as const satisfies Access
 
-/** Adds the data of a token to `secrets`, if the caller has no permission to see this data unmasked. */
+/** Adds the data of a token to `secrets`, except values that the mask shows to the caller. */
 export function addSecret(secrets: Secrets, { caller }: Context, record: UsedRecord): void {
   const shown = caller.transform('token:read', record) ?? 'redact'
   secrets.add(record.data, viewToken(record, stricterTransform('mask', shown)).data)
@@ -104,10 +98,7 @@ export const detokenizeTokens = query({
 interface Search {
   whole?: string
   most?: number
-  /**
-   * Maps the path of a text in the document to the name that error messages use. By default, error messages
-   * use the path.
-   */
+  /** Maps each text in the document to the path that error messages contain. */
   places?: ReadonlyMap<string, string>
   useOf?(path: string): ExpressionUse
 }
@@ -180,10 +171,7 @@ export async function render<T>(
   return detokenized as T
 }
 
-/**
- * Refuses expressions that insert a part of a value. Requires: called for a caller in no-reveal mode. A caller in
- * no-reveal mode could learn a value from parts of the value.
- */
+/** In no-reveal mode, expressions must not insert a part of a value, because the parts could disclose the value. */
 function requireWholeValues(byText: FoundExpressions['byText']): void {
   for (const [text, { expression }] of byText) {
     const { usesProxy, references } = expression

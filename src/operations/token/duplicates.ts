@@ -1,7 +1,4 @@
-/**
- * Duplicates are tokens with equal fingerprints. A caller who may not read a duplicate sees only some attributes of
- * the duplicate.
- */
+/** Duplicates are tokens with equal fingerprints. */
 
 import { stricterTransform } from '../../domain/access/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
@@ -12,10 +9,7 @@ import { type Condition, eachRecord } from '../../storage/store.js'
 import { logToken, matchesId, whereGranted } from './token-access.js'
 import { addExtras, READ, type TokenView, viewToken } from './token-attributes.js'
 
-/**
- * Whether deduplication applies to a new token. The result is always false in no-reveal mode, because a duplicate
- * would confirm a guess of the data.
- */
+/** Returns false in no-reveal mode, because a duplicate would confirm a guess of the data. */
 export function isDeduplicated(
   { caller }: Context,
   { settings }: TenantRecord,
@@ -27,8 +21,8 @@ export function isDeduplicated(
 }
 
 /**
- * The oldest token with the fingerprint. If deduplicate.reveals_existing is false, tokens that the caller is not
- * allowed to read are ignored.
+ * Returns the oldest token with the fingerprint. If `deduplicate.reveals_existing` is false, ignores tokens that the
+ * caller is not allowed to read.
  */
 export async function findDuplicate(context: Context, value: string, more: readonly Condition[] = []) {
   const { store, caller } = context

@@ -1,7 +1,4 @@
-/**
- * Tokens and token intents whose data a client has encrypted. No answer shows the data of such a token or token
- * intent, not even masked.
- */
+/** If a client has encrypted the data, the answer to the creation does not contain the data, not even masked. */
 import { prepareToken, type TokenDraft } from '../../domain/token/token.js'
 import type { Context } from '../../framework/context.js'
 import { openEncrypted } from '../key/open-encrypted.js'
@@ -16,8 +13,7 @@ export async function openDraft(
   context: Context,
   { jwe, given, budget }: EncryptedToken,
 ): Promise<TokenDraft> {
-  // The JWE can come from somebody else, so it is possible that the caller does not know the encrypted data.
-  // Expressions could reveal this data to the caller.
+  // The JWE can come from somebody else. Expressions could reveal its data to the caller.
   refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
   const { encrypted: _, ...attributes } = given
   const data = await openEncrypted(context, jwe, budget)

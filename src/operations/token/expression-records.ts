@@ -1,7 +1,4 @@
-/**
- * The kinds of records to which expressions can refer. For each kind, a function finds the record and says how the
- * record is shown.
- */
+/** The kinds of records to which expressions can refer. */
 import type { RecordKind } from '../../domain/expression/expression.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import type { Context } from '../../framework/context.js'
@@ -30,12 +27,11 @@ export const RECORDS: Readonly<Record<RecordKind, Row>> = {
   },
   network_token: {
     label: 'network token',
-    // This module is loaded only when it is used, because few expressions refer to network tokens.
+    // Imported only here, because few expressions refer to network tokens.
     find: async (context, id) => (await import('../network-token/expression.js')).findUsed(context, id),
   },
   google_pay: {
     label: 'card of Google Pay',
-    // This module is loaded only when it is used, like all code of wallets.
     find: async (context, id) => (await import('../wallets/expression.js')).findGooglePay(context, id),
   },
   apple_pay: {

@@ -42,9 +42,9 @@ export const importTokens = detached({
   name: 'token import',
   summary: 'Create tokens from a file: NDJSON, a JSON array, or CSV.',
   details:
-    'A row has the attributes of token create. The name of the file or its first character tells the format. The columns of\n' +
-    'CSV are paths such as data.number, or get a path by --map. An empty cell counts as absent. The first row that is refused\n' +
-    'ends the import, unless --continue-on-error is given. The rows before this row stay. If an import with --resume FILE was\n' +
+    'A row has the attributes of token create. The name of the file or the first character of the text shows the format. The\n' +
+    'columns of CSV are paths such as data.number, or get a path by --map. An empty cell counts as absent. The first refused\n' +
+    'row ends the import, unless --continue-on-error is given. Earlier rows stay imported. If an import with --resume FILE was\n' +
     'interrupted, run the command again within 30 days. The command then continues the import, and creates no row twice.',
   access: requires('token:create'),
   input: importInput,
@@ -94,8 +94,7 @@ async function importBatch(
   const actor_id = caller.actor.id
   const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
   const isOwn = before?.actor_id === actor_id
-  // If this batch was committed before, the sender did not get the answer and repeats the batch. In the repetition,
-  // the rows can be divided into smaller batches than before.
+  // A sender that did not get the answer repeats a committed batch, possibly divided into smaller batches.
   const known = isOwn && first >= before.first ? before.results.slice(first - before.first) : []
   if (known.length > 0) return known.slice(0, checked.length || undefined)
   const done = isOwn ? before.first + before.results.length : undefined
@@ -105,10 +104,10 @@ async function importBatch(
       `This run is older than 30 days. Start a new run that imports only the rows after row ${first}.`,
     )
   const results = await createRows(context, checked, stops)
-  // The sender asks with an empty batch how many rows of the run were imported.
+  // With an empty batch, the sender finds out how many rows of the run were imported.
   if (run === undefined || checked.length === 0) return results
-  // A refused row ends the run if `stops` is set. A refused row that ends the run is not recorded. Therefore a
-  // resumed run can send a corrected row in place of the refused row.
+  // If `stops` is set, the refused row ends the run. The row is not stored, so that a resumed run can send a corrected
+  // row.
   const kept = stops ? results.filter(({ status }) => status !== 'refused') : results
   const record = { id: run, actor_id, first, results: kept }
   const options = { expires: now + RESUMABLE_MS }
@@ -117,10 +116,7 @@ async function importBatch(
   return results
 }
 
-/**
- * Returns the error for a batch that does not follow the last batch. `done`: the number of rows that the run has
- * imported. `done` is undefined if the run belongs to another caller.
- */
+/** `done`: the number of rows that the run has imported. Undefined if the run belongs to another caller. */
 function refuseOrder(first: number, done: number | undefined): CofferError {
   if (done === undefined) return conflict('This batch does not follow the last batch of this run.')
   const problem = `The run has imported ${done} rows, but this batch begins after row ${first}.`
@@ -132,9 +128,7 @@ function refuseOrder(first: number, done: number | undefined): CofferError {
   return conflict(`${problem} ${remedy}`)
 }
 
-/**
- * Creates the tokens of the rows. A row is refused before its first write, so a refused row leaves nothing behind.
- */
+/** A row is refused before its first write, so a refused row leaves nothing behind. */
 async function createRows(context: Context, rows: readonly (NewToken | CofferError)[], stops: boolean) {
   const results: RowResult[] = []
   for (const row of rows) {

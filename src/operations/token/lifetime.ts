@@ -1,7 +1,4 @@
-/**
- * The life of a token: the months in which the token is active, and the removal of the token together with the
- * records that belong to it.
- */
+/** Counts the months in which a token is active, and removes a token together with its dependent records. */
 
 import { containerSetId } from '../../domain/access/container.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
@@ -21,19 +18,13 @@ import { entityTypeOf, messageAbout } from './token-attributes.js'
 type UnitTools = EventTools & Pick<Host, 'expressions'>
 
 const BATCH = 200
-/** The maximum number of blocks of a tenant's log that one unit of work drops. */
+/** One unit of work drops at most this many blocks of a tenant's log. */
 const BLOCKS = 64
 const DAY_MS = 24 * 60 * 60 * 1000
-/**
- * For each token type, the vault records when a token was last created. The recorded time can be too early by less than
- * this duration, in ms.
- */
+/** The stored time of the last creation of a type can be too early by less than this time. */
 const NOTED_MS = 1000
 
-/**
- * Counts the token as active in the current month. In the month of its creation, a token counts as active without a
- * call of this function.
- */
+/** Counts the token as active in the current month. In the month of its creation, a token is always active. */
 export function recordUse(
   { store, caller: { tenant }, date }: Context,
   { id, created_at }: Pick<TokenRecord, 'id' | 'created_at'>,
@@ -46,8 +37,8 @@ export function recordUse(
 }
 
 /**
- * Ensures that the creation of a token counts exactly once. A token without expiry is counted by an index of
- * the months of creation. Any other token gets a record of activity.
+ * Ensures that the creation of a token counts exactly once. An index of the months of creation counts tokens without
+ * expiry. A token with an expiry gets a record of activity.
  */
 export async function countCreation(
   { store, caller: { tenant } }: Context,
@@ -81,10 +72,9 @@ function recordCreation(store: StoreWriter, tenant: number, { type, created_at: 
 }
 
 /**
- * Records the time of the last creation of a type. Writes nothing if a newer token of the type exists, or if the
- * recorded time is less than a second older. Without the second condition, each of many concurrent deletions would
- * write this record, and the deletions would conflict with each other. The parameter `token` may still exist in the
- * store.
+ * Stores the time of the last creation of a type. Writes nothing if a newer token of the type exists, or if the stored
+ * time is less than {@link NOTED_MS} older. Without the second condition, concurrent deletions would all write this
+ * record, and would conflict with each other.
  */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
   const { id, type: value, created_at } = token
@@ -135,9 +125,9 @@ type SweepTools = Pick<
 >
 
 /**
- * Purges at most `limit` expired records of any tenant, and resolves to the number of purged records. Logs the expiry
- * of tokens and keys. Drops log records that are older than `logs.keep`. After a jump of the clock, also stores the
- * time, so that a later sweep can distinguish a wrong clock from elapsed time. Stops when `isOver` returns true.
+ * Purges at most `limit` expired records, and resolves to their number. Also drops log records that are older than
+ * `logs.keep`. After a jump of the clock, stores the time, so that a later sweep can distinguish a wrong clock from
+ * elapsed time.
  */
 export async function sweepExpired(
   { store, createUuid, deliveries, containerSets, expressions, logSink }: SweepTools,
@@ -190,8 +180,7 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
     else if (kind === 'api_key') waiting.push(...(await purgeKey(tools, record)))
     else if (kind === 'code_timer') waiting.push(...(await eraseCode(tools, tenant, record)))
     else if (kind === 'threeds_timer') {
-      // This module is loaded only when a challenge ends, because every command about tokens loads the file
-      // `lifetime.ts`.
+      // Imported only here, because every command about tokens loads this file.
       const { endByTimer } = await import('../3ds/changes.js')
       waiting.push(...(await endByTimer(tools, tenant, record)))
     } else if (kind === 'document') {
@@ -204,10 +193,9 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
 }
 
 /**
- * If the token or intent has expired, purges this record, its links and the stored answers about it, and logs
- * the expiry. Returns the deliveries that must be enqueued after the commit. `release` is called with the
- * containers of a purged token. Requires: called before an id is used again, so that no link of the old token
- * leads to the new token.
+ * If the token or intent has expired, purges this record, its links and the stored answers about it, and logs the
+ * expiry. Must be called before an id is used again, so that no link of the old token leads to the new token. Returns
+ * the deliveries to enqueue after the commit.
  */
 export async function purgeToken(
   tools: EventTools & { release(containers: readonly string[]): void },

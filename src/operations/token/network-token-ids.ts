@@ -3,10 +3,7 @@ import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import type { Context } from '../../framework/context.js'
 
-/**
- * Returns `view` with the id of the network token. If the record names a network token, the function looks up the
- * network token, which may have been deleted since then. For a record that names no network token, nothing is read.
- */
+/** Returns `view` with the id of the network token, unless the network token was deleted. */
 export function showNetworkToken<V extends { _extras?: object | undefined }>(
   { store, caller }: Context,
   { network_token_id: id }: Pick<TokenRecord, 'network_token_id'>,

@@ -42,8 +42,8 @@ export const createToken = change({
   name: 'token create',
   summary: 'Store a value and return its token.',
   details:
-    'Put nothing sensitive into the id: it is displayed, logged and part of URLs.\n' +
-    'Put nothing sensitive into metadata: every caller who may read the token sees it.',
+    'Put nothing sensitive into the id, because the id is displayed, logged and part of URLs.\n' +
+    'Put nothing sensitive into metadata, because every caller who can read the token sees the metadata.',
   access: requires('token:create'),
   route: 'POST /tokens',
   input: inputSchema([], attributes.createAttributes),
@@ -90,8 +90,7 @@ export const getToken = query({
     'coffer token get card-1 --reveal --fields data',
     'coffer token get card-1 --reveal --fields data.number -o value',
   ],
-  // This operation gets the most requests. Therefore, if the store belongs to one process, no step of this operation
-  // waits for a promise, because waiting would take time.
+  // This operation gets the most requests. For speed, it waits for no promise if the store belongs to one process.
   run: (context, input) =>
     andThen(requireRecord(context, 'token', input.id), (record) => {
       const transform = requireTransform(context, 'token:read', record)
@@ -152,7 +151,7 @@ const linkDeclaration = { input: both, isExplainable: true, check: refuseItself 
 export const linkTokens = change({
   ...linkDeclaration,
   name: 'token link',
-  summary: 'Make one token the child of another.',
+  summary: 'Make a token the child of another token.',
   details: 'A link has a direction; for both directions create two links.',
   access: requires('token:read'),
   route: 'POST /tokens/{parent_id}/children/{child_id}',

@@ -5,10 +5,7 @@ import type { StoreWriter } from '../../storage/store.js'
 
 type RewriteTools = { store: StoreWriter } & Pick<Host, 'expressions'>
 
-/**
- * Replaces a token or token intent by a version with the same attributes. The search values, the expiry and the time
- * of modification of the record do not change, because no caller has changed the token.
- */
+/** Stores a token or token intent without a change of its search values, expiry and time of modification. */
 export async function rewriteToken(
   { store, expressions }: RewriteTools,
   tenant: number,

@@ -34,7 +34,7 @@ const text = { type: 'string', minLength: 1 } as const
 const query = {
   type: 'string',
   maxLength: MAX_QUERY_LENGTH,
-  description: 'The query; without one, every token matches.',
+  description: 'The query. Without a query, every token matches.',
 } as const
 
 export const searchTokens = list({
@@ -68,7 +68,7 @@ export const searchTokens = list({
 /** The operation returns only ids and no data, so the access is not logged. */
 export const findTokens = list({
   name: 'token find',
-  summary: 'Find tokens by their id or its first 8 characters.',
+  summary: 'Find tokens by id, or by the first 8 characters of the id.',
   access: requires('token:read'),
   input: closedInput(['id'], { id: text }),
   output: listOutput(object({ id: plainText })),
@@ -87,8 +87,8 @@ export const findTokens = list({
 export const listTokensByCursor = list({
   ...readDeclaration,
   name: 'token list-after',
-  summary: 'List tokens by cursor, newest first: every page costs the same, without totals.',
-  details: 'At most one of type, fingerprint and metadata; each can be combined with container.',
+  summary: 'List tokens by cursor, newest first. Every page takes the same time. Totals are not counted.',
+  details: 'Give at most one of type, fingerprint and metadata. Each can be combined with container.',
   access: requires('token:read'),
   route: 'GET /v2/tokens',
   input: inputSchema([], {
@@ -117,7 +117,7 @@ export const listTokensByCursor = list({
 export const searchTokensByCursor = list({
   ...readDeclaration,
   name: 'token search-after',
-  summary: 'Find tokens by cursor, newest first: every page costs the same, without totals.',
+  summary: 'Find tokens by cursor, newest first. Every page takes the same time. Totals are not counted.',
   details:
     'Terms are field:value, joined by AND: container (and below), and at most one of type, fingerprint, data (a search\n' +
     'index) and metadata.<key>, whose value is compared case-sensitively.',
@@ -160,9 +160,8 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
 }
 
 /**
- * If search.masked_data is false, restricts `condition` to tokens whose data the caller may see. Without this
- * restriction, the results of a search could disclose masked data. The restriction also applies to a query with a
- * negation.
+ * If `search.masked_data` is false, restricts `condition` to tokens whose plaintext the caller is allowed to see.
+ * Without this restriction, the results of a search could disclose masked data.
  */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   if (context.caller.isNoReveal)

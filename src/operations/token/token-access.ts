@@ -14,22 +14,22 @@ import { entityTypeOf, messageAbout, type TokenView, type UsedRecord, viewToken 
 import { type TokenFilters, wantedTypes } from './token-filters.js'
 
 /**
- * The costs of two comparisons, in steps of the budget. `PATH_STEPS`: comparing a container with a path.
- * `RULE_STEPS`: deciding about a container by one access rule.
+ * Costs in steps of the budget. `PATH_STEPS`: the comparison of a container with a path. `RULE_STEPS`: the decision
+ * about a container by one access rule.
  */
 const PATH_STEPS = 5
 const RULE_STEPS = 20
 
 type Recorded = Pick<UsedRecord, 'id' | 'type' | 'created_at' | 'is_intent' | 'entity'>
 
-/** Logs an access to the token, intent or other record. This access does not count in the usage report. */
+/** This access does not count in the usage report. */
 export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   const entry = as && { ...as, message: messageAbout(record, as.message) }
   const { id, type } = record
   audit.record(entityTypeOf(record), id, entry, transform, { id, type })
 }
 
-/** Logs an access to the token, token intent or network token. The access to a token also counts in the usage report. */
+/** Like {@link logToken}, but an access to a token also counts in the usage report. */
 export function logTokenUse(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   logToken(context, record, as, transform)
   return record.is_intent || record.entity !== undefined ? undefined : recordUse(context, record)
@@ -57,9 +57,8 @@ export async function filterConditions(context: Context, filters: TokenFilters):
 }
 
 /**
- * Lists the tokens. The containers of a token may change after the token is located. Therefore the rules decide
- * again, with the current containers, how the token is shown. `asking`: the caller with its rights at the start of
- * the request. The caller of a later unit of work may have other rights than `asking`.
+ * The containers of a token may change after the token is located. Therefore the rules decide again before the token is
+ * shown. `asking`: the caller with its rights at the start of the request. Later, the caller may have other rights.
  */
 export function listGranted(
   asking: Caller,
@@ -87,19 +86,13 @@ export function listGranted(
   }
 }
 
-/**
- * The error for a list that cannot continue, because access rules about token ids were added or removed while the
- * list was read. With rules about token ids, tokens are found by another method, with which the list cannot continue.
- */
+/** If rules about token ids are added while a list is read, the list cannot continue with the same condition. */
 function rightsChanged(): CofferError {
   const message = 'The rights of the caller have changed while the list was read. Try again.'
   return new CofferError('unavailable', message, { retryAfterSeconds: 1 })
 }
 
-/**
- * Returns a function that decides about each token by its id, because an index by containers cannot evaluate
- * rules about token ids. Returns undefined if no rule depends on token ids.
- */
+/** An index by containers cannot apply rules about token ids. Returns undefined if no rule depends on token ids. */
 export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]) {
   if (dependsOnId !== true) return undefined
   const all = ['token:read', ...needed] as const
@@ -108,9 +101,8 @@ export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]
 }
 
 /**
- * The condition for tokens that the caller may list. The function applies the rules once for each distinct set of
- * containers, because the tokens have few distinct sets. If rules depend on token ids, this function applies no rule,
- * because {@link matchesId} applies all rules.
+ * Applies the rules once for each distinct set of containers, because tokens have few distinct sets. If rules depend on
+ * token ids, this function applies no rule, because {@link matchesId} applies all rules.
  */
 export async function whereGranted(
   context: Context,
@@ -128,9 +120,8 @@ export async function whereGranted(
 }
 
 /**
- * The condition for tokens in containers that match a pattern. A `*` at the end matches any text. If the text before
- * the `*` ends in the middle of a name, the pattern is compared with all sets of containers. For all other patterns,
- * an index finds the tokens.
+ * A `*` at the end of a pattern matches any text. If the text before the `*` ends in the middle of a name, the pattern
+ * is compared with all sets of containers. For all other patterns, an index finds the tokens.
  */
 export async function inContainers(context: Context, patterns: readonly string[]): Promise<Condition> {
   const or: Condition[] = []
@@ -149,10 +140,7 @@ export async function inContainers(context: Context, patterns: readonly string[]
   return { or }
 }
 
-/**
- * The condition for tokens whose set of containers `matches` accepts. `matches` gets only sets in which the
- * caller has these permissions on each container.
- */
+/** Excludes sets of containers for which no rule grants these permissions, before `matches` decides about a set. */
 export function whereAllowed(
   context: Context,
   permissions: readonly Permission[],
@@ -166,8 +154,8 @@ export function whereAllowed(
 
 interface Wanted {
   /**
-   * Lists of container paths. A set of containers can match only if it has a container on or below a path of the first
-   * list, and also of each other list.
+   * Lists of container paths. A set of containers can match only if each list has a path on or above one of these
+   * containers.
    */
   areas: readonly (readonly string[])[]
   matches(containers: readonly string[]): boolean
@@ -176,10 +164,9 @@ interface Wanted {
 }
 
 /**
- * Returns a condition for the tokens whose set of containers `matches` accepts. The index finds the sets in the
- * areas. The condition names the sets that match, or excludes the sets that do not match, depending on which list of
- * sets is shorter. Requires: the caller also checks each found token, because the sets can change after this function
- * has read them.
+ * Returns a condition for the tokens whose set of containers `matches` accepts. The condition lists the sets that match
+ * or the sets that do not match, depending on which list is shorter. Each found token must be checked again, because
+ * its containers can change meanwhile.
  */
 async function whereContainers(context: Context, { areas, matches, steps }: Wanted): Promise<Condition> {
   const { caller, turns, containerSets } = context

@@ -18,10 +18,7 @@ export const UPDATED = { operation: 'update', message: 'Token updated' } as cons
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
 export const readDeclaration = { isExplainable: true, plaintext: 'masked', log: READ } as const
 
-/**
- * Expressions can also use the data of records that are neither tokens nor token intents. This map has the names of
- * these records in error messages, by entity type.
- */
+/** The names of records in log messages, if the record is neither a token nor a token intent. */
 const USED_NAMES = {
   network_token: 'Network token',
   google_pay: 'Google Pay',
@@ -35,16 +32,12 @@ const USED_NAMES = {
 export type UsedRecord = TokenRecord & { entity?: keyof typeof USED_NAMES | undefined }
 type Named = Pick<UsedRecord, 'is_intent' | 'entity'>
 
-/** A record to which an expression refers, and how it is shown. */
 export interface FoundRecord {
   /** Access rules decide about this record. The data of this record is secret. */
   record: UsedRecord
   output: Schema
   view(shown: Transform): object
-  /**
-   * The reason why the record cannot be used, although the caller has the right to use it. For example, the record is
-   * a suspended network token.
-   */
+  /** The reason why the record cannot be used, for example because it is a suspended network token. */
   fault?: string
 }
 
@@ -167,7 +160,7 @@ export const tokenOutput = output.component('Token', columns, {
   id: text,
   tenant_id: uuid,
   type: text,
-  'data?': anyJson('The data as the access rule shows it. Absent if it is redacted.'),
+  'data?': anyJson('The data as the access rule shows it. Absent if the data is redacted.'),
   'mask?': anyJson('Any JSON whose strings are expressions over the data.'),
   fingerprint: { ...text, inNoReveal: absent },
   containers: texts,
@@ -229,13 +222,12 @@ export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
 )
 
 /**
- * The token as the caller sees it. `data` is absent if the data is redacted, or if the data is masked and the token
- * has no mask. `data` is null if the result of the mask is null. Attributes without a value are absent.
+ * Returns the token as the caller sees it. `data` is absent if the data is redacted, or if the data is masked and the
+ * token has no mask. `data` is null if the result of the mask is null.
  */
 export function viewToken(record: TokenRecord, transform: Transform) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
-  // For speed, the view is created by one object literal. If the object were built from a list of names, each read
-  // and each creation would take microseconds longer.
+  // One object literal is some microseconds faster than an object that is built from a list of names.
   const view: Record<keyof TokenView, unknown> = {
     id: record.id,
     tenant_id: record.tenant_id,
@@ -263,10 +255,7 @@ export function viewToken(record: TokenRecord, transform: Transform) {
 
 const PRIVACY = /^\/(general|bank|pci|pii)\/(low|moderate|high)\/$/
 
-/**
- * The attribute `privacy`, for clients that do not know containers. Returns undefined if the containers have
- * no equivalent in `privacy`.
- */
+/** For clients that do not know containers. Returns undefined if the first container has no equivalent in `privacy`. */
 function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'] {
   const [, classification, impact_level] = PRIVACY.exec(containers[0]!) ?? []
   const restriction_policy = mask === undefined ? 'redact' : 'mask'
@@ -275,10 +264,7 @@ function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'
 
 const NO_DETAILS: Pick<TokenView, 'card' | 'bank'> = {}
 
-/**
- * The token in the answer to a write. The data is masked even if the access rule allows the caller to see the
- * plaintext.
- */
+/** The answer to a write contains masked data, even if the access rule allows the caller to see the plaintext. */
 export function viewWritten(_: Context, record: TokenRecord, transform: Transform): TokenView {
   const view = viewToken(record, stricterTransform('mask', transform))
   return addExtras(view, { deduplicated: false })
@@ -321,7 +307,6 @@ function visibleData(record: TokenRecord, transform: Transform): unknown {
 
 const { card, bank } = tokenOutput.properties
 
-/** The facts that a wallet gives about a payload. */
 export const tspDetails = object({
   tsp: text,
   auth_method: text,
@@ -348,16 +333,13 @@ export const intentOutput = output.component('TokenIntent', ['id', 'type', 'crea
 
 type IntentView = Infer<typeof intentOutput>
 
-/** The intent as the caller sees it. The view never has data, not even masked data. */
+/** The view does not contain data, not even masked data. */
 export function viewIntent(record: IntentRecord): IntentView {
   const { data: _, ...view } = viewIntentData(record, 'mask')
   return view
 }
 
-/**
- * Returns the object to which expressions refer: the intent with its data. `transform` decides whether the
- * data is revealed, masked or redacted.
- */
+/** Expressions refer to this view, which contains the data of the intent. */
 export function viewIntentData(
   record: TokenRecord & Pick<IntentRecord, 'tsp_details'>,
   transform: Transform,

@@ -63,8 +63,7 @@ export const generateTokens = detached({
   log: CREATED,
   async run(session, { type = 'token', count = 1, seed = 1 }) {
     const draw = createDraw(`${type}/${seed}`)
-    // A unit of work may run again after a conflict. Therefore all random data is generated before the first
-    // unit, so that a repeated unit uses the same data.
+    // A unit of work may run again after a conflict, and must then use the same data.
     const drawn = Array.from({ length: count }, () => generateData(type, draw))
     const views: TokenView[] = []
     while (views.length < count) {
@@ -89,8 +88,7 @@ async function createAll(context: Context, drafts: readonly DraftAt[]): Promise<
     if (context.turns.use(ITEM_OF_BATCH_STEPS)) await context.turns.next()
     const token = await collectBelow(errors, path, () => createToken(context, draft, viewWritten))
     refuseErrors(errors)
-    // The output schema of this operation allows any JSON, so `perform` cannot apply no-reveal mode to the
-    // answer. Therefore `showTo` is called here with the schema of a token.
+    // `perform` cannot apply no-reveal mode, because the output schema of `tokenize` allows any JSON.
     created.push(showTo(context.caller, tokenOutput, token instanceof Existing ? token.result : token!))
   }
   return created

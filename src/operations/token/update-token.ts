@@ -43,10 +43,9 @@ export async function updateToken(context: Context, before: TokenRecord, patch: 
 }
 
 /**
- * Merges data and metadata of the draft into the original. If the caller may not update the original, changes
- * nothing. Other attributes of the draft describe a new token, and are not merged. Returns undefined if the original
- * is a duplicate only because of the draft's fingerprint expression. The caller can choose that expression, so the
- * expression must not decide which token is changed.
+ * Merges only the data and metadata of the draft into the original. If the caller has no permission to update the
+ * original, changes nothing. Returns undefined if the original is a duplicate only because of the draft's fingerprint
+ * expression. The caller can choose that expression, so the expression must not decide which token is changed.
  */
 export async function mergeIntoDuplicate(
   context: Context,
@@ -77,8 +76,7 @@ async function putPatched(
   draft: TokenDraft,
   fingerprint: string,
 ): Promise<TokenRecord> {
-  // The limits for a request do not limit the sum of several patches. Without this check, repeated patches
-  // could make a token arbitrarily large.
+  // Without this check, repeated patches could make a token arbitrarily large.
   const { data } = draft.record
   const isTooLarge = () => JSON.stringify(data).length > LARGEST_DATA || countValues(data) > MAX_JSON_VALUES
   if (patch.data !== undefined && isTooLarge()) throw invalid('data', MERGED_LIMITS)

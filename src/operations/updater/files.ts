@@ -1,6 +1,6 @@
 /**
- * The files of batch jobs: the uploaded file and the result. Anybody with the address, which contains a secret, can
- * access a file. The owner of the vault can access the files too.
+ * The uploaded file and the result of a batch job. Everyone who has the address of a file can access the file, because
+ * the address contains a secret.
  */
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { decodeUtf8 } from '../../domain/json/json.js'
@@ -25,7 +25,7 @@ interface Found {
   job: UpdaterJobRecord
 }
 
-/** Finds the job in all tenants, because the address of the file does not name the tenant. */
+/** Searches all tenants, because the address of the file does not contain the tenant. */
 export async function findJobOfAny(store: StoreReader, id: string): Promise<Found | undefined> {
   for (const { number: tenant } of await readAll(store, 'tenant', 0)) {
     const job = await findJob(store, tenant, id)
@@ -50,7 +50,7 @@ export async function uploadFile(host: FilesHost, asked: Asked, bytes: Uint8Arra
   host.deliveries.enqueue(waiting)
 }
 
-/** Returns the deliveries that must be enqueued after the commit. */
+/** Returns the deliveries to enqueue after the commit. */
 export async function storeFile(
   store: StoreWriter,
   tenant: number,
@@ -76,7 +76,7 @@ function decode(bytes: Uint8Array): { text: string; fault?: string } {
 
 /**
  * Returns the result of the job as CSV.
- * @throws CofferError `forbidden` if the secret is wrong, or an hour after the job was completed
+ * @throws CofferError `forbidden` if the secret is wrong, or if the job was completed more than an hour ago
  */
 export async function downloadFile(host: FilesHost, { id, secret }: Asked): Promise<string> {
   return host.store.read(async (reader) => {

@@ -1,5 +1,3 @@
-/** Batch jobs of the account updater, as records. */
-
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { UpdaterJobRecord } from '../../domain/records/updater-record.js'
 import { DEFAULT_PUBLIC_URL } from '../../domain/settings.js'
@@ -66,9 +64,7 @@ export async function requireJob({ store, caller }: Context, id: string): Promis
   throw new CofferError('not_found', 'There is no updater job with this id, or it has expired.')
 }
 
-/**
- * The addresses for the files of the job begin with the address under which the caller reached the server.
- */
+/** Without the setting `public_url`, the addresses of files begin with the address that the caller has used. */
 export async function viewJob(context: Context, job: UpdaterJobRecord): Promise<JobView> {
   const { id, tenant_id, status, created_by, created_at, errors } = job
   const base = (await context.setting('public_url')) ?? context.origin?.base ?? DEFAULT_PUBLIC_URL

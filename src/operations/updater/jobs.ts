@@ -103,7 +103,7 @@ export const listJobs = list({
       {
         about: 'updater job list',
         kind: JOB,
-        // Records of this kind are either jobs or parts of files. This condition selects the jobs.
+        // Records of this kind can also be parts of files.
         where: async () => ({ field: 'entity', value: 'job' }),
         show: (context, record) => (isJob(record) ? viewJob(context, record) : undefined),
       },

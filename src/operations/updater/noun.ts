@@ -7,7 +7,7 @@ import { updateNow } from './real-time.js'
 
 export const noun = {
   name: 'updater',
-  summary: 'Replace cards that were reissued, by published test data',
+  summary: 'Replace cards that were reissued, from published test data',
   groups: { job: 'Update the cards of a file.' },
   operations: [updateNow, createJob, getJob, listJobs, uploadJob, downloadJob],
 }

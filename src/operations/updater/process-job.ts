@@ -37,8 +37,8 @@ interface Work {
 }
 
 /**
- * Processes the job until the job has ended, or until `isStopped` returns true. A stopped job continues later with
- * its next row. If the data of the vault was replaced meanwhile, the function stops without an error.
+ * If `isStopped` returns true, the job stops, and continues later with its next row. If the data of the vault is
+ * replaced meanwhile, this function returns without an error.
  */
 export async function processJob(work: Work): Promise<void> {
   const { host, tenant, id, isStopped } = work
@@ -62,14 +62,12 @@ export async function processJob(work: Work): Promise<void> {
   }
 }
 
-/** Returns whether the job has ended. */
 async function fail(context: Context, id: string, error: string): Promise<boolean> {
   const job = await findRunning(context, id)
   if (job !== undefined) await end(context, { ...job, status: 'failed', errors: [error] })
   return true
 }
 
-/** Returns whether the job has ended. */
 async function processRows(
   context: Context,
   { id, leaseMs, host }: Work,
@@ -92,7 +90,7 @@ async function processRows(
   const requests = job.requests + rows.length
   const after = { ...job, read, results, requests, parts: job.parts + (lines.length > 0 ? 1 : 0) }
   if (read >= text.length) {
-    // If the clock is moved in steps, the result can be downloaded after the last step.
+    // During a jump of the clock, this is the end of the jump, so that the result can still be downloaded afterwards.
     const completed_at = formatDate(store.keptFrom)
     await end(context, { ...after, status: 'completed', completed_at })
     return true
@@ -126,14 +124,14 @@ async function updateRow(context: Context, job: UpdaterJobRecord, row: RequestRo
       }),
     }
   } catch (error) {
-    // The other rows of the file are processed, although no token can be created for the card in this row.
+    // If no token can be created for this card, the job continues with the next row.
     if (error instanceof CofferError && error.status < 500 && error.code !== 'conflict')
       return { ...row, code: 'ERR_UNDEFINED' }
     throw error
   }
 }
 
-/** In the log record and in the event, the actor is the system, and not the caller that created the job. */
+/** In the log record and in the event, the actor is the system, and not the caller who created the job. */
 async function end(
   context: Context,
   { state: _, due_at: __, ...job }: UpdaterJobRecord & { status: 'completed' | 'failed' },

@@ -11,8 +11,8 @@ export const updateNow = change({
   name: 'updater real-time',
   summary: 'Ask whether a card was replaced, and get the token of the new card.',
   details:
-    'The number of the card decides the answer: coffer help test-cards. The old token stays. Networks other than Visa\n' +
-    'and Mastercard are asked by batch jobs only.',
+    'The number of the card decides the answer: coffer help test-cards. The old token stays. Only batch jobs ask networks\n' +
+    'other than Visa and Mastercard.',
   access: requires('account-updater:real-time:invoke'),
   route: 'POST /account-updater/real-time',
   plaintext: 'masked',

@@ -14,14 +14,11 @@ import { CREATED, type TokenView } from '../token/token-attributes.js'
 
 export interface CardRequest {
   token_id: string
-  /**
-   * The month and the year of the request are used instead of the expiration date in the token. NaN means that the
-   * file contains a text that is not a month or a year.
-   */
+  /** Used instead of the expiration date in the token. NaN stands for an invalid month or year in a file. */
   expiration_month?: number | undefined
   expiration_year?: number | undefined
   isBatch: boolean
-  /** Whether the new token is deduplicated. The default is the setting of the tenant. */
+  /** Default: the setting of the tenant. */
   deduplicates?: boolean | undefined
 }
 
@@ -38,9 +35,7 @@ interface StoredCard {
   expiration_year?: number
 }
 
-/**
- * The caller with all rights on tokens, because the updater needs no permissions on the containers of tokens.
- */
+/** Adds all rights on tokens, because the updater needs no permissions on containers. */
 export function updaterCaller({ grants: _, dependsOnId: __, source: ___, ...caller }: Caller): Caller {
   return { ...caller, ...ALL_RIGHTS }
 }
@@ -59,7 +54,7 @@ export async function updateCard(context: Context, request: CardRequest): Promis
   const stored = token.data as StoredCard
   const { expiration_month = stored.expiration_month, expiration_year = stored.expiration_year } = request
   if (!isGiven(expiration_month) || !isGiven(expiration_year)) return { code: 'ERR_INVALID_EXP_DATE' }
-  // This module is loaded only when it is used, because it loads the whole table of test cards.
+  // Imported only here, because this module contains the whole table of test cards.
   const { askNetwork } = await import('../../domain/updater/cards.js')
   const change = askNetwork(stored.number, request)
   if (change.code !== 'UPD_PAN' && change.code !== 'UPD_EXP_DATE') return { code: change.code }

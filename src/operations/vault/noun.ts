@@ -1,7 +1,4 @@
-/**
- * Operations on an open vault as a whole: status, verification, compaction, backup and header. Only the owner of the
- * vault may use these operations.
- */
+/** Operations on an open vault. Only the owner of the vault is allowed to use these operations. */
 import { owner, wholeVault } from '../../framework/declaration.js'
 import { detached } from '../../framework/operation.js'
 import { anyJson, boolean, count, object, text, uuid } from '../../framework/output.js'
@@ -41,7 +38,7 @@ const verifyVault = detached({
   name: 'vault verify',
   summary: 'Verify all data of the vault and list what is damaged.',
   details:
-    'Also counts what is still readable. Exit code 7 if anything is damaged. Rows that were replaced or deleted are not read.',
+    'Also counts the readable rows. The exit code is 7 if anything is damaged. Replaced and deleted rows are not read.',
   output: object({ ok: boolean, ...verification }),
   examples: ['coffer vault verify'],
   run: async (session) => verdict(await session.vault().maintenance().verify()),
@@ -57,7 +54,8 @@ const compactVault = detached({
   access: wholeVault,
   name: 'vault compact',
   summary: 'Flush the write-ahead log and compact until nothing is due.',
-  details: 'Also confirms the clock, and purges the tokens that have expired.',
+  details:
+    'Also purges expired tokens. The vault then trusts the clock of this machine, so check the clock first.',
   examples: ['coffer vault compact'],
   run: async (session) => {
     await session.inUnit(async ({ store }) => store.storeTime({ isTrusted: true }))
@@ -74,8 +72,8 @@ const backUpVault = detached({
   name: 'vault backup',
   summary: 'Write the whole vault into one sealed file.',
   details:
-    'A server may keep running. The current key slots of the vault open the backup, even if the vault gets others later. Data that\n' +
-    'you delete from the vault later stays in the backup.',
+    'A server may keep running. The current key slots of the vault open the backup, even if you change the key slots later.\n' +
+    'Data that you delete from the vault later stays in the backup.',
   input: closedInput(['file'], { file: pathOf('The path of a new file.') }),
   output: object({ file: text, bytes: count }),
   cli: { positionals: ['file'] },
@@ -83,10 +81,7 @@ const backUpVault = detached({
   run: async ({ vault }, { file }) => ({ file, bytes: await vault().maintenance().backup(file) }),
 })
 
-/**
- * A command that has changed the key slots calls this operation on the server. `replaces`: the `mac` that the header
- * had before the change.
- */
+/** A command that changes key slots calls this operation. `replaces`: the `mac` of the header before the change. */
 const replaceHeader = detached({
   access: wholeVault,
   name: 'vault replace-header',

@@ -1,6 +1,6 @@
 /**
  * Operations that need exclusive access to a vault, or that run before the vault is opened. Only the owner of the
- * vault may use these operations.
+ * vault is allowed to use these operations.
  */
 import { describeLostTenants } from '../../domain/records/lost-tenants.js'
 import { CofferError, conflict, usage } from '../../errors.js'
@@ -19,7 +19,7 @@ import { closedInput, pathOf } from '../../framework/schema.js'
 export const restoreVault = offline({
   name: 'vault restore',
   access: owner,
-  summary: 'Create a vault from a backup here, at --vault or --store.',
+  summary: 'Create a vault at --vault or --store from a backup.',
   input: closedInput(['file'], { file: pathOf('A backup.') }),
   output: restoredOutput,
   cli: { positionals: ['file'] },
@@ -74,8 +74,8 @@ export const changeKeys = offline({
   summary: 'Change every key of the vault and encrypt all data again.',
   details:
     'The key file or passphrase of this command still opens the vault afterwards. All other key slots are dropped, and you can\n' +
-    'add them again. The command needs exclusive access to the vault, so stop the server first. After an interruption, run it\n' +
-    'again. With PostgreSQL, the servers answer 503 as soon as the command begins. Restart the servers afterwards.',
+    'add them again. The command needs exclusive access to the vault, so stop the server first. After an interruption, run the\n' +
+    'command again. With PostgreSQL, the servers answer 503 as soon as the command begins. Restart the servers afterwards.',
   output: rekeyedOutput,
   cli: {
     confirmation: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
@@ -92,7 +92,7 @@ export const changeKeys = offline({
   },
 })
 
-/** Logs a rekey after the rekey has ended, because no record can be written during a rekey. */
+/** A rekey is logged after its end, because no record can be written during a rekey. */
 export const recordRekey = change({
   access: wholeVault,
   name: 'vault note-rekey',
@@ -108,7 +108,7 @@ const passphraseFile = pathOf('A file whose first line is the new passphrase.')
 export const changePassphrase = offline({
   name: 'vault passwd',
   access: owner,
-  summary: 'Change the passphrase that opens the vault, or add one.',
+  summary: 'Change the passphrase that opens the vault, or add a passphrase.',
   input: closedInput([], { new_passphrase_file: passphraseFile }),
   output: arrayOf(slotOutput),
   examples: [
@@ -135,10 +135,6 @@ export const changePassphrase = offline({
   },
 })
 
-/**
- * A part of the question before a key slot is removed. This text explains that the removal does not lock out somebody
- * who has kept the removed key.
- */
 const AFTER_REMOVAL =
   'Somebody who has kept the removed key and an older vault.json or backup can still read the files: only ' +
   '`coffer vault rekey` locks them out of the vault.'

@@ -1,4 +1,3 @@
-/** Cards of Apple Pay as records, and the form in which callers see these cards. */
 import type { Transform } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ApplePayRecord } from '../../domain/records/wallet-record.js'

@@ -1,7 +1,6 @@
 /**
- * The certificates of merchants of a wallet. Coffer decrypts no payload with these certificates. Therefore Coffer
- * checks only the outer form of the PKCS#12 files, and keeps a fingerprint of each file. Neither the files nor their
- * passwords are stored.
+ * The certificates of merchants of a wallet. Coffer does not decrypt payloads, so it checks only the outer form of the
+ * PKCS#12 files, and stores only a fingerprint of each file.
  */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
@@ -59,7 +58,6 @@ type Files = { [Name in keyof (typeof merchantFile & typeof processorFile)]?: st
 
 /** Checks the form of the files. @throws CofferError `validation` */
 export async function fingerprintFiles(files: Files): Promise<Fingerprints> {
-  // This module is loaded only when it is used, like all code of wallets.
   const { readCertificateFile } = await import('../../domain/wallets/certificate-file.js')
   const errors: PropertyErrors = {}
   const fingerprint = async (name: 'merchant' | 'payment_processor') => {
@@ -79,10 +77,7 @@ export async function fingerprintFiles(files: Files): Promise<Fingerprints> {
   return omitUndefined({ merchant_certificate_fingerprint, payment_processor_certificate_fingerprint })
 }
 
-/**
- * Declares the operations on the certificates of one wallet. For the operation `create`, only the parts that all
- * wallets share are declared here.
- */
+/** `createDeclaration` contains only the parts of the operation `create` that the wallets share. */
 export function declareCertificates<const W extends Wallet>(wallet: W) {
   const title = WALLET_NAMES[wallet]
   const noun = `${wallet}-pay certificate` as const
@@ -168,10 +163,7 @@ export function declareCertificates<const W extends Wallet>(wallet: W) {
 /** The smallest text that has the form of a PKCS#12 file. */
 const SMALLEST_FILE = 'MAMCAQM='
 
-/**
- * A command that creates certificates. Passwords and files are not arguments, because other users of the machine
- * could see arguments.
- */
+/** The file and the password are not arguments, because other users of the machine could see arguments. */
 function exampleOf(wallet: Wallet, merchant: string): string {
   const name = wallet === 'apple' ? 'payment_processor' : 'merchant'
   const body = { [`${name}_certificate_data`]: SMALLEST_FILE, [`${name}_certificate_password`]: 'made up' }

@@ -1,4 +1,3 @@
-/** Cards of Google Pay as records, and the form in which callers see these cards. */
 import type { Transform } from '../../domain/access/permissions.js'
 import type { GooglePayRecord } from '../../domain/records/wallet-record.js'
 import { CofferError } from '../../errors.js'

@@ -7,17 +7,13 @@ import { CofferError, type PropertyErrors } from '../../errors.js'
 import type { CheckTools } from '../../framework/declaration.js'
 import { prepareCard } from './wallet-card.js'
 
-/** A card to store. Without `authentication`, the number of the card is the number of a plastic card. */
+/** Without `authentication`, the card is a plastic card. */
 export interface GoogleCard {
   draft: TokenDraft
   authentication?: WalletAuthentication | undefined
 }
 
-/**
- * Returns the card of a plain payload. For an encrypted payload, the result says only whether a wallet could have
- * made the payload.
- * @throws CofferError `validation`
- */
+/** Returns the card of a plain payload. An encrypted payload is not decrypted. @throws CofferError `validation` */
 export async function readGoogleCard(
   data: GooglePayData,
   tools: CheckTools,
@@ -32,10 +28,7 @@ export async function readGoogleCard(
   return { draft: await prepareOrRefuse(card, tools), authentication }
 }
 
-/**
- * All errors of the card are reported under the path of the signed message, because the card is a part of the text of
- * this message.
- */
+/** Reports errors of the card under the path of the signed message, because the card is in the text of this message. */
 async function prepareOrRefuse(card: object, tools: CheckTools) {
   try {
     return await prepareCard(card, tools)

@@ -1,5 +1,3 @@
-/** The merchants that a tenant registers for a wallet, and the certificates of these merchants. */
-
 import type { Wallet, WalletMerchantRecord } from '../../domain/records/wallet-record.js'
 import { CofferError } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
@@ -22,10 +20,6 @@ const merchantOutput = component('WalletMerchant', ['id', 'merchant_identifier',
 
 const merchantId = { type: 'string', description: 'The id of the merchant.' } as const
 
-/**
- * The operations on the merchants of one wallet. The names of these operations begin with `google-pay` or
- * `apple-pay`.
- */
 export function declareMerchants<const W extends Wallet>(wallet: W) {
   const title = WALLET_NAMES[wallet]
   const noun = `${wallet}-pay merchant` as const

@@ -1,5 +1,3 @@
-/** The common parts of cards of Google Pay and Apple Pay. */
-
 import type { Transform } from '../../domain/access/permissions.js'
 import { formatDate, parseExpiry } from '../../domain/dates.js'
 import { Budget } from '../../domain/expression/budget.js'
@@ -23,7 +21,6 @@ import { count, enumOf, object, text } from '../../framework/output.js'
 
 type WalletRecord = GooglePayRecord | ApplePayRecord
 
-/** The names of the wallets in messages. */
 export const WALLET_NAMES: Readonly<Record<Wallet, string>> = { google: 'Google Pay', apple: 'Apple Pay' }
 
 const ONLY_READ = 'Absent in the answer that creates the card.'
@@ -50,7 +47,7 @@ export const cardOutputs = {
   fingerprint: { ...text, inNoReveal: absent },
 } as const
 
-/** Access rules treat the card of a wallet as if the card were in the default containers of tokens of the type card. */
+/** Access rules treat the card of a wallet like a card token in its default containers. */
 export const CONTAINERS = findTokenType('card').containers
 
 export const expiresAt = {
@@ -75,10 +72,7 @@ export async function checkExpiry(
   return about('expires_at', () => parseExpiry(expires_at, now))
 }
 
-/**
- * Returns the merchant with this id, if an id is given.
- * @throws CofferError `validation` if the wallet has no merchant with this id
- */
+/** @throws CofferError `validation` if the wallet has no merchant with this id */
 export async function requireRegistration(
   { store, caller }: Context,
   wallet: Wallet,
@@ -102,7 +96,7 @@ export async function prepareCard(
   return prepareToken({ type: 'card', data }, rules)
 }
 
-/** Returns the attributes that a new record of any wallet has. `expires`: ms since the epoch. */
+/** Returns the attributes that all records of wallets share. `expires`: ms since the epoch. */
 export async function makeRecord(context: Context, draft: TokenDraft, expires: number | undefined) {
   const { store, caller } = context
   return {
@@ -117,9 +111,8 @@ export async function makeRecord(context: Context, draft: TokenDraft, expires: n
 }
 
 /**
- * Returns how the caller sees the card: masked, unless the caller has the permission to reveal the card. An access
- * rule for the containers of cards can be stricter. Requires: the caller has the permission to read the card or the
- * permission to reveal it.
+ * Without the permission to reveal, the card is masked. An access rule for the containers of cards can be stricter.
+ * Requires: the caller has one of the permissions `read` and `reveal`.
  */
 export function decideShown(
   caller: Caller,
@@ -131,7 +124,6 @@ export function decideShown(
   return decide('reveal') ?? decide('read') ?? 'mask'
 }
 
-/** The attributes that every answer about the card has. */
 export function viewCard({ data, fingerprint }: WalletRecord) {
   const { number, expiration_month, expiration_year } = data
   return {
@@ -146,7 +138,7 @@ export function viewCard({ data, fingerprint }: WalletRecord) {
   }
 }
 
-/** The number and the cryptogram, which the answer to a creation does not have. */
+/** Returns the number and the cryptogram, unless `shown` is `redact`. */
 export function viewSecrets(
   { data, authentication }: WalletRecord,
   shown: Transform,

@@ -1,4 +1,4 @@
-/** Lists deliveries to webhooks, both sent and waiting. Only the owner of the vault may list deliveries. */
+/** Lists and resends deliveries to webhooks. Only the owner of the vault is allowed to use these operations. */
 import type { DeliveryRecord, WebhookRecord } from '../../domain/records/records.js'
 import { EVENT_TYPES, payloadOf } from '../../domain/webhook/events.js'
 import { conflict } from '../../errors.js'
@@ -106,7 +106,7 @@ function listingOf({
   }
 }
 
-/** Reads at most `size` deliveries after skipping the first `first`. `total`: the number of matching deliveries. */
+/** Skips `first` deliveries, and reads at most `size`. `total`: the number of matching deliveries. */
 async function readTried(
   session: Session,
   listing: Listing<'delivery', View>,
@@ -154,7 +154,7 @@ export const resendDelivery = change({
   },
 })
 
-/** Returns the `show` function of one list. The returned function reads each webhook only once. */
+/** The returned function reads each webhook only once. */
 function createShow() {
   const hooks = new Map<string, WebhookRecord | undefined>()
   return async ({ store, caller }: Context, record: DeliveryRecord): Promise<View> => {
@@ -170,10 +170,7 @@ function viewDelivery(record: DeliveryRecord, hook: WebhookRecord | undefined): 
   return { ...shown, ...describeWaiting(record, hook), type: event.type, payload }
 }
 
-/**
- * Returns the state, due date and failure of a waiting delivery. The webhook stores these values once for all
- * its waiting deliveries.
- */
+/** Returns the values that the webhook stores once for all its waiting deliveries. */
 function describeWaiting(
   record: DeliveryRecord,
   hook: WebhookRecord | undefined,

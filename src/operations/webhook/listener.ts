@@ -17,29 +17,22 @@ import { isAbandoned, removeWaiting } from './remove-webhook.js'
 import { MAX_ANSWER_CHARACTERS, signedHeaders } from './signed-request.js'
 import { oldestBatches, takeEvents } from './waiting.js'
 
-/**
- * A listener that has taken an event must report the answer within this time. After this time, the event can
- * be taken again.
- */
+/** If a listener does not report the answer to an event within this time, the event can be taken again. */
 const LEASE_MS = 60_000
-/** At most once in this time (ms), the vault stores that the listener is alive. */
+/** The shortest time between two updates of `seen_at`. */
 const SEEN_EVERY_MS = 30_000
-/**
- * At this interval in ms, a waiting request of a listener searches for events. No signal announces retries that become
- * due, or events from other servers.
- */
+/** A waiting request polls at this interval, because no signal announces due retries or events from other servers. */
 const ASKED_EVERY_MS = 1000
 /** After events with this many characters in total, no further event is taken. */
 const MAX_CHARACTERS = 1024 * 1024
 const RETRIES_AT_ONCE = 100
 
-/** The webhooks of listeners have this name. */
 export const LISTENER_NAME = 'coffer webhook listen'
 
 export interface TakenEvent {
   /** The id of the delivery. */
   id: string
-  /** The number of this attempt. The first attempt is 1. */
+  /** The number of the first attempt is 1. */
   attempt: number
   type: string
   headers: Record<string, string>
@@ -142,10 +135,7 @@ async function takeDue(context: Context, id: string, most: number): Promise<Deli
   return taken
 }
 
-/**
- * Returns due events, oldest first: at least `most`, unless fewer events are due. In the store, an event that
- * is not due yet can come before a due event. The function skips this event.
- */
+/** Returns due events, oldest first: at least `most`, unless fewer events are due. */
 async function findRetries(
   { store, caller, now }: Context,
   id: string,
@@ -170,10 +160,7 @@ async function findRetries(
   return found
 }
 
-/**
- * Stores the answers that a listener reports. Ignores a report if the event was not taken, or if the answer to the
- * event was already reported.
- */
+/** Ignores a report if the event does not wait for the answer to this attempt. */
 export async function noteReports(context: Context, id: string, reports: readonly Report[]): Promise<void> {
   await requireListener(context, id)
   for (const report of reports) await noteReport(context, id, report)

@@ -36,7 +36,7 @@ export const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events'
     ...object({
       state: {
         ...enumOf('blocked', 'failing'),
-        description: 'blocked: the server may not call the address. failing: many attempts in a row failed.',
+        description: 'blocked: the server must not call the address. failing: many attempts in a row failed.',
       },
       since: date,
       failure: text,
@@ -94,8 +94,8 @@ export const createWebhook = detached({
   plaintext: 'refused',
   summary: 'Send events to an address.',
   details:
-    'Each event is a signed POST of JSON. Without a 2xx answer within 10 s it is sent again, at most 10 times in about 2½\n' +
-    'hours; then the webhook is disabled. The server sends only to hosts of --allow-net.',
+    'Each event is sent as a signed POST of JSON. Without a 2xx answer within 10 s, the event is sent again, at most 10\n' +
+    'times in about 2½ hours. Then the webhook is disabled. The server sends events only to hosts of --allow-net.',
   input: inputSchema(REQUIRED, body),
   examples: [CREATE],
   check: readBody,
@@ -111,7 +111,6 @@ interface NewWebhook {
   /** The id that a seed has chosen. */
   id?: string | undefined
   status?: WebhookRecord['status'] | undefined
-  /** Whether a listener takes the events. */
   hasListener?: boolean
 }
 
@@ -130,11 +129,7 @@ export async function addWebhook(
   return view(record)
 }
 
-/**
- * Checks the limit for the number of webhooks. Webhooks of listeners are counted separately, with their own
- * limit.
- * @throws CofferError `unprocessable`
- */
+/** Webhooks of listeners have a separate limit. @throws CofferError `unprocessable` */
 async function requireRoom(context: Context, hasListener: boolean): Promise<void> {
   const { webhooks: known = {} } = await context.tenant()
   if (Object.keys(known).length < MAX_WEBHOOKS) return
@@ -148,10 +143,7 @@ async function requireRoom(context: Context, hasListener: boolean): Promise<void
   throw new CofferError('unprocessable', limit)
 }
 
-/**
- * Returns the state of an address if this server may not send requests to the address. `before`: the earlier state of
- * the webhook.
- */
+/** If the address was already blocked, `since` stays unchanged. */
 function describeRefusal(
   failure: string | undefined,
   date: string,
@@ -177,7 +169,7 @@ const listWebhooks = list({
 const updateWebhook = detached({
   ...webhooks.updateDeclaration,
   plaintext: 'refused',
-  summary: 'Replace the attributes of a webhook, and enable it again, unless --status says otherwise.',
+  summary: 'Replace the attributes of a webhook, and enable it again, unless --status is disabled.',
   input: inputSchema(['id', ...REQUIRED], {
     id: webhookId,
     ...body,
@@ -193,8 +185,7 @@ const updateWebhook = detached({
       const before = await webhooks.require(context, id)
       const { date } = context
       const enabled_at = before.status === 'enabled' ? before.enabled_at : date
-      // The request may have changed the address, or the old address may be reachable again. Therefore the
-      // delivery queue tries the address now.
+      // Earlier failures are removed, because the address may have changed or may work again.
       const destination = describeRefusal(failure, date, before.destination)
       const record = await webhooks.change(context, before, {
         ...attributes,
@@ -210,7 +201,7 @@ const updateWebhook = detached({
 })
 
 const deleteWebhook = webhooks.delete({
-  summary: 'Delete a webhook, and the events that wait for it.',
+  summary: 'Delete a webhook and its waiting events.',
   examples: [`coffer webhook delete ${CREATED} --yes`],
   confirmation: 'This deletes the webhook and its deliveries,',
   async before(context, { id }) {

@@ -8,32 +8,27 @@ import { eachRecord, type Store, type StoreWriter } from '../../storage/store.js
 import { subscribe } from './subscription.js'
 
 const MAX_REMOVED = 10_000
-/** A listener that took no events for this time has ended without removing its webhook. */
+/** A listener that sent no request for this time counts as ended. */
 const ABANDONED_MS = 2 * 60_000
 
-/** Removes the subscription of the webhook, and the events that wait for the webhook. */
+/** Also removes the subscription of the webhook. */
 export async function removeWaiting(store: StoreWriter, tenant: number, id: string): Promise<void> {
   await subscribe(store, tenant, { id })
   const where = { field: 'webhook', value: id }
   const of = { store, caller: { tenant } }
   await removeAll(of, 'waiting_batch', where)
-  // The function removes a limited number of deliveries. The remaining deliveries are no longer sent, and expire
-  // later.
+  // Deliveries beyond the limit are no longer sent, and expire later.
   await removeAll(of, 'delivery', where, MAX_REMOVED)
 }
 
-/**
- * `silenceMs`: how long ago this process saw the listener. `silenceMs` is undefined if this process never saw the
- * listener.
- */
+/** `silenceMs`: the time since the last request of the listener to this process, if there was a request. */
 export function isAbandoned(
   { listener }: WebhookRecord,
   now: number,
   silenceMs: number | undefined,
 ): boolean {
   if (listener === undefined) return false
-  // If this process has seen the listener, the real time counts, because a test may move the clock of a vault
-  // in memory.
+  // `silenceMs` is real time, and takes precedence because a test may move the clock of a vault in memory.
   return (silenceMs ?? now - Date.parse(listener.seen_at)) > ABANDONED_MS
 }
 

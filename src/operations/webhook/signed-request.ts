@@ -1,6 +1,6 @@
 import type { Signer } from '../../crypto/ports.js'
 
-/** The maximum number of characters of a receiver's answer that are stored. */
+/** At most this many characters of an answer are stored. */
 export const MAX_ANSWER_CHARACTERS = 2000
 
 /** `text`: the body of the request. */

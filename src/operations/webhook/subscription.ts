@@ -5,8 +5,8 @@ import type { StoreWriter } from '../../storage/store.js'
 import { addMail } from '../invite/mail.js'
 
 /**
- * Disables a webhook after an event could not be sent to the webhook. `trace_id`: the trace id of this event. Returns
- * the deliveries that must be enqueued after the commit.
+ * Disables a webhook after an event could not be sent. `trace_id`: the trace id of the event. Returns the deliveries to
+ * enqueue after the commit.
  */
 export async function disableWebhook(
   tools: EventTools,

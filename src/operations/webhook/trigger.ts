@@ -11,7 +11,6 @@ import { requireRecord } from '../../framework/unit.js'
 import { webhookId } from './delivery.js'
 
 const MAX_SET = 50
-/** The limit for the JSON of an event, in characters. */
 const MAX_CHARACTERS = 64 * 1024
 
 export const triggerInput = closedInput(['event'], {
@@ -22,13 +21,13 @@ export const triggerInput = closedInput(['event'], {
   },
   webhook: {
     ...webhookId,
-    description: 'Only to this webhook, even if it does not subscribe to the event: its id or name.',
+    description: 'The id or name of the only webhook that gets the event, even without a subscription.',
   },
   set: {
     type: 'object',
     additionalProperties: true,
     maxProperties: MAX_SET,
-    description: 'Values of the event by path, such as token.type=bank, in place of made-up ones.',
+    description: 'Values that replace made-up values of the event, by path, such as token.type=bank.',
   },
 })
 
@@ -41,10 +40,10 @@ export const triggerOutput = object({
 export const triggerEvent = change({
   name: 'webhook trigger',
   access: owner,
-  summary: 'Send a made-up event to the webhooks that subscribe to it, signed like a real one.',
+  summary: 'Send a made-up event to the webhooks that subscribe to this type, signed like a real event.',
   details:
-    'Each type of event can be sent, also types of areas that this server does not emulate. The event has made-up values. It is\n' +
-    'delivered, retried and listed like other events: see coffer webhook deliveries.',
+    'Each type of event can be sent, also types of areas that this server does not emulate. The event has made-up values, and\n' +
+    'is delivered, retried and listed like other events: see coffer webhook deliveries.',
   input: triggerInput,
   output: triggerOutput,
   cli: { positionals: ['event'] },
@@ -56,7 +55,7 @@ export const triggerEvent = change({
     const { createUuid, now, audit } = context
     const data = setValues(sampleEvent(event, { createUuid, now }), set)
     if ('wrongPath' in data)
-      throw invalid('set', `${data.wrongPath} is no path into the event, such as token.type`)
+      throw invalid('set', `${data.wrongPath} is not a path of the event, such as token.type`)
     if (JSON.stringify(data).length > MAX_CHARACTERS)
       throw invalid('set', `makes an event of more than ${MAX_CHARACTERS} characters`)
     const { webhooks: subscriptions = {} } = await context.tenant()
@@ -82,7 +81,6 @@ export const triggerEvent = change({
   },
 })
 
-/** @throws CofferError `validation` for an unknown type of event */
 export function checkTrigger({ event = '' }: { event?: string }): void {
   if (EVENT_TYPES.includes(event)) return
   const advice = suggestName(event, EVENT_TYPES) || ': see coffer webhook event-types'

@@ -1,7 +1,4 @@
-/**
- * Events for which no attempt was made yet. These events are still stored in batches. In a list of deliveries, newest
- * first, these events come first.
- */
+/** Events without an attempt are still stored in batches, and come first in a list of deliveries. */
 import type { DeliveryRecord } from '../../domain/records/records.js'
 import { batchIdOf } from '../../domain/webhook/event-batch.js'
 import type { Context, Session } from '../../framework/context.js'
@@ -21,7 +18,7 @@ export interface Untried {
   total: number
 }
 
-/** Reads at most `size` matching events after skipping the first `first`. */
+/** Skips `first` matching events, and reads at most `size`, newest first. */
 export async function readUntried(
   session: Session,
   { id, event }: UntriedFilter,
@@ -53,7 +50,7 @@ export async function readUntried(
   return { deliveries, total: counted ?? passed }
 }
 
-/** Returns the event that has the id of a delivery. Returns undefined if an attempt to send the event was made. */
+/** `id`: the id of a delivery. Returns undefined after the first attempt to send the event. */
 export async function findUntried(
   reader: StoreReader,
   tenant: number,
@@ -71,7 +68,7 @@ function count(session: Session, webhooks: readonly string[]): Promise<number> {
   })
 }
 
-/** Yields the events of each batch in order. The newest batch comes first. Each unit of work reads a few batches. */
+/** Yields the events of each batch, newest batch first. Each unit of work reads a few batches. */
 async function* eachBatch(session: Session, where: Condition | undefined): AsyncGenerator<DeliveryRecord[]> {
   const seek = async ({ store, caller: { tenant } }: Context, below: number | undefined) => {
     const query = { size: AT_ONCE, below, ...(where && { where }) }

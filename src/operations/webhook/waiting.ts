@@ -22,10 +22,7 @@ import type { Condition, Store, StoreReader, StoreWriter } from '../../storage/s
 export const MAX_WAITING = 10_000
 const AT_ONCE = 200
 const A_FEW = 20
-/**
- * A safety margin in ms for comparing times. The margin is longer than any unit of work, and longer than the
- * difference between the clocks of servers.
- */
+/** Must be longer than any unit of work, and longer than the clock difference between servers. */
 const CERTAIN_MS = 5 * 60_000
 
 export interface Hook {
@@ -51,7 +48,6 @@ export async function countUntried(reader: StoreReader, { tenant, id }: Hook): P
   return events
 }
 
-/** Returns at most `size` batches, oldest first. */
 export async function oldestBatches(
   reader: StoreReader,
   { tenant, id }: Hook,
@@ -77,9 +73,8 @@ export async function readDeliveries(
 }
 
 /**
- * Turns the events of these batches into deliveries. Returns at most `most` deliveries, which the caller may
- * send. After `leaseMs`, other servers may send these deliveries. Events that may not be sent become dropped
- * deliveries. `left`: the batches that still have events.
+ * Turns the events of these batches into deliveries. `taken`: at most `most` deliveries, which the caller sends within
+ * `leaseMs`. Events that must not be sent become dropped deliveries. `left`: the batches that still have events.
  */
 export async function takeEvents(
   store: StoreWriter,
@@ -110,7 +105,6 @@ export async function takeEvents(
   return { taken, left: [] }
 }
 
-/** An event is not sent if it is older than `enabled_at` of the webhook, or while the webhook is disabled. */
 export function mayBeSent(
   { created_at }: Pick<WaitingBatchRecord, 'created_at'>,
   hook: WebhookRecord | undefined,
@@ -128,10 +122,7 @@ async function replaceWaiting(
   else await store.replace('waiting_batch', tenant, rest, keptUntil(rest))
 }
 
-/**
- * Returns the reason why a server is not allowed to call the address, if this reason is known before the host name is
- * resolved.
- */
+/** Returns the reason why the server is not allowed to call the address. Does not resolve the host name. */
 export function refusalOf(outbound: Outbound, url: string): string | undefined {
   try {
     outbound.reach(new URL(url))
@@ -156,7 +147,7 @@ export async function noteDestination(
   await store.replace('webhook', tenant, known === undefined ? rest : { ...rest, destination: known })
 }
 
-/** Whether the webhook already has this state. The states are compared without `since`. */
+/** Compares the states without `since`. */
 export function isKnown(before: DestinationState | undefined, now: DestinationState | undefined): boolean {
   if (before === undefined || now === undefined) return before === now
   const { state, failure, next_attempt_at } = now
@@ -164,10 +155,7 @@ export function isKnown(before: DestinationState | undefined, now: DestinationSt
   return isSame && next_attempt_at === before.next_attempt_at
 }
 
-/**
- * Drops the oldest waiting events beyond {@link MAX_WAITING}. `dropped`: the number of dropped events. `spare`: the
- * number of events that may still be added.
- */
+/** Drops the oldest events beyond {@link MAX_WAITING}. `spare`: how many untried events can still be added. */
 export async function dropExcess(
   store: Store,
   hook: Hook,
@@ -182,8 +170,7 @@ export async function dropExcess(
   const drop = async (most: number, dropSome: typeof dropBatches) => {
     for (let left = most; left > 0; ) {
       const count = await store.write(async (writer) => {
-        // If the stored number has changed, another process is dropping events because of the same excess, so
-        // this process drops none.
+        // If the stored number has changed, another process drops the same events.
         if ((await droppedOf(writer, hook)) !== before + dropped) return 0
         const count = await dropSome(writer, hook, left)
         if (count > 0) await noteDropped({ store: writer, createUuid }, hook, count)
@@ -209,8 +196,7 @@ export async function countTriedAgain(reader: StoreReader, { tenant, id }: Hook)
 
 async function dropBatches(store: StoreWriter, hook: Hook, most: number): Promise<number> {
   let count = 0
-  // The loop reads few batches at a time, because one batch can contain many events, so a few batches are
-  // often enough.
+  // Reads only a few batches at a time, because a batch can contain many events.
   for (let read = 0; count < most && read < AT_ONCE; read += A_FEW) {
     const some = await oldestBatches(store, hook, A_FEW)
     for (const waiting of some) {
@@ -246,9 +232,9 @@ async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: numbe
 }
 
 /**
- * Removes batches with events that no longer wait for any webhook. A batch is removed if it comes before the oldest
- * waiting batch in the order of batches, and is older than that batch. The ages are compared with a safety margin,
- * because concurrent units of work can be stored in a different order than they began.
+ * Removes batches that were stored before the oldest waiting batch, because their events no longer wait for a webhook.
+ * These batches must also be older by {@link CERTAIN_MS}, because concurrent units of work can be stored in a different
+ * order than they began.
  */
 export async function removeTaken(store: Store, tenant: number): Promise<void> {
   for (let found = AT_ONCE; found === AT_ONCE; ) {

@@ -3,7 +3,7 @@ import { join, sep } from 'node:path'
 import { isObject, tryJson } from '../../domain/json/json.js'
 import type { DependencyErrorCode } from '../../domain/reactor/dependencies.js'
 
-/** How the linker reads a project. Undefined if a file is absent, unreadable or larger than `maxBytes`. */
+/** Results are undefined if a file is absent, unreadable or larger than `maxBytes`. */
 export interface ProjectFiles {
   read(path: string, maxBytes: number): string | undefined
   realPath(path: string): string | undefined
@@ -27,7 +27,6 @@ const MAX_MANIFEST_BYTES = 1024 * 1024
 const MAX_VERSION_CHARACTERS = 200
 const VERSION = /^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/
 
-/** Requires: `name` is a package name. The function searches the projects in order. */
 export function findInstalled(
   files: ProjectFiles,
   projects: readonly string[],
@@ -80,7 +79,6 @@ function isDeclared(manifest: Readonly<Record<string, unknown>> | undefined, nam
   )
 }
 
-/** Whether `path`, with all links resolved, is in the `node_modules` of the project. */
 export function isInside(files: ProjectFiles, project: string, path: string): boolean {
   const root = files.realPath(join(project, 'node_modules'))
   const real = files.realPath(path)

@@ -1,6 +1,6 @@
 /**
- * Links the packages of a project for reactor code: makes one text of each package. The project's own esbuild makes the
- * texts, in a process of its own. The text of a package is cached until a source file of the package changes.
+ * Links packages of a project for reactor code: esbuild bundles each package into one text, in a separate process. The
+ * text is cached until a source file of the package changes.
  */
 import { createHash } from 'node:crypto'
 import { builtinModules } from 'node:module'
@@ -18,16 +18,13 @@ import {
 import type { LinkedPackage, Linker, Loaded } from '../../framework/ports/linker.js'
 import { findInstalled, type Installed, isInside, type Problem, type ProjectFiles } from './installed.js'
 
-/**
- * A package, or a subpath of a package, that must be bundled. `name`: the name with which code in the project would
- * require the package.
- */
+/** `name`: a package, or a subpath of a package, as code in the project would require it. */
 export interface BundleJob {
   project: string
   name: string
 }
 
-/** `inputs`: absolute paths of the files that the text was made from. */
+/** `inputs`: absolute paths of the source files. */
 export type Bundled = { text: string; inputs: readonly string[] } | { failure: string }
 
 export interface LinkerEffects {
@@ -37,7 +34,6 @@ export interface LinkerEffects {
   close?(): void
 }
 
-/** The last result of linking a package. `stamps`: the files on which the result depends, with a stamp of each file. */
 interface Verdict {
   installed: string | undefined
   problem?: Problem
@@ -51,9 +47,7 @@ interface Linked {
   text: Uint8Array
 }
 
-/**
- * The limit for texts that stay in memory. If a text does not fit, the package is linked again when code needs it.
- */
+/** At this limit of texts in memory, the least recently used text is dropped, and linked again when code needs it. */
 const KEPT_BYTES = 8 * MAX_LINKED_BYTES
 const MAX_REASON_CHARACTERS = 300
 /** No file has an empty path, so this stamp never matches. */
@@ -62,11 +56,10 @@ const NEVER_CURRENT: Verdict['stamps'] = new Map([['', '']])
 export class ProjectLinker implements Linker {
   readonly #projects: readonly string[]
   readonly #effects: LinkerEffects
-  /** The last result of linking each package, by the name of the package in the project. */
   readonly #verdicts = new Map<string, Verdict>()
   /**
-   * Linked texts by name and major version, the least recently used first. If a later linking fails, the old text
-   * stays, because deployed code uses this text.
+   * By name and major version, the least recently used first. If a later linking fails, the old text stays, because
+   * deployed code uses the old text.
    */
   readonly #linked = new Map<string, Linked>()
   #last: Promise<unknown> = Promise.resolve()
@@ -124,7 +117,7 @@ export class ProjectLinker implements Linker {
     this.#effects.close?.()
   }
 
-  /** Runs one task after the other, because esbuild uses all processors. */
+  /** Runs one task at a time, because esbuild uses all processors. */
   #inTurn(work: () => Promise<void>): Promise<void> {
     const done = this.#last.then(work)
     this.#last = done.catch(() => undefined)
@@ -153,7 +146,7 @@ export class ProjectLinker implements Linker {
     if (name === undefined)
       return { code: 'dependency_not_found', reason: 'It is not the name of a package.' }
     if (builtinModules.includes(name))
-      return { code: 'dependency_not_supported', reason: 'A module of Node has its name.' }
+      return { code: 'dependency_not_supported', reason: 'A module of Node has the same name.' }
     return findInstalled(this.#effects.files, this.#projects, name)
   }
 
@@ -169,8 +162,8 @@ export class ProjectLinker implements Linker {
       installed: version,
       problem: { code: 'dependency_not_supported', installed: version, reason },
       bytes: 0,
-      // If esbuild reports no input files, no change of a file can show that another attempt may succeed. Therefore the
-      // next call of `link` bundles the package again.
+      // Without a list of source files, no stamp can show that another attempt may succeed. Therefore the next `link`
+      // bundles the package again.
       stamps: inputs.length === 0 ? NEVER_CURRENT : stampsOf(files, inputs),
     })
     if ('failure' in result) return unsupported(describeFailure(result.failure, project))
@@ -225,10 +218,9 @@ function tooLargeTogether(bytes: number): Problem {
 }
 
 function tooLarge(bytes: number): string {
-  return `Linked it has ${bytes} bytes; at most ${MAX_LINKED_BYTES} are allowed.`
+  return `The linked package has ${bytes} bytes; at most ${MAX_LINKED_BYTES} are allowed.`
 }
 
-/** Describes the failure in one line, without the path of the project. */
 function describeFailure(failure: string, project: string): string {
   const line = failure.replaceAll(project, '.').replaceAll(/\s+/g, ' ')
   return `It cannot be linked: ${line.slice(0, MAX_REASON_CHARACTERS)}`

@@ -39,8 +39,7 @@ export function openProjects(directories: readonly string[]): ProjectLinker {
 }
 
 /**
- * Opens a project for the commands that prepare a deployment. `dependencies`: the names in `dependencies` of the
- * project's `package.json`.
+ * For commands that prepare a deployment. `dependencies`: the names in `dependencies` of `package.json`.
  * @throws CofferError `usage`
  */
 export function openProject(directory: string): { linker: Linker; dependencies: string[] } {
@@ -63,7 +62,7 @@ export const projectFiles: ProjectFiles = {
     }),
 }
 
-/** Treats a file that cannot be read as absent. The linker then reports a finding about the package of the file. */
+/** A file that cannot be read counts as absent. The linker then reports a finding about the package of the file. */
 function attempt<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -84,14 +83,12 @@ function createEffects(): LinkerEffects {
   }
 }
 
-/**
- * The result of compiling TypeScript: JavaScript with its source map (JSON), or the reasons why the TypeScript does not compile.
- */
+/** JavaScript with a source map (JSON), or the reasons why the TypeScript does not compile. */
 export type Compiled = { text: string; map: string } | { faults: CodeFault[] }
 
 /**
- * Compiles TypeScript with the esbuild of the project. The function does not check types. `file`: the name of the file
- * in the source map. @throws CofferError `usage` if esbuild is missing, too old or fails
+ * Compiles TypeScript with the esbuild of the project, without checking types. `file`: the name in the source map.
+ * @throws CofferError `usage` if esbuild is missing, too old or fails
  */
 export async function compileTypeScript(project: string, file: string, text: string): Promise<Compiled> {
   const real = projectFiles.realPath(project) ?? project
@@ -103,7 +100,7 @@ export async function compileTypeScript(project: string, file: string, text: str
     if (isFaults(faults)) return { faults }
     if (typeof compiled === 'string' && typeof map === 'string') return { text: compiled, map }
   }
-  throw usage(`${file} could not be compiled: esbuild failed, was too slow, or gave too much.`)
+  throw usage(`${file} could not be compiled: esbuild failed, was too slow, or returned too much.`)
 }
 
 function isFaults(value: unknown): value is CodeFault[] {
@@ -115,10 +112,6 @@ function isFaults(value: unknown): value is CodeFault[] {
   return Array.isArray(value) && value.length > 0 && value.every(isFault)
 }
 
-/**
- * Returns the directory of the nearest `package.json` above the file. Returns undefined if no directory above the file
- * has a `package.json`.
- */
 export function findProjectOf(file: string): string | undefined {
   for (let at = dirname(file); ; at = dirname(at)) {
     if (readManifest(projectFiles, at) !== undefined) return at
@@ -126,14 +119,11 @@ export function findProjectOf(file: string): string | undefined {
   }
 }
 
-/**
- * Runs the program that uses esbuild. Resolves to the output of the program, or to undefined if the program failed or took too
- * long.
- */
+/** Resolves to the output of `program.ts`, or to undefined if the program failed or took too long. */
 function runProgram(job: object, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
-    // The process gets no variable of the server's environment. The standard output of the process is not read, because
-    // a plugin of esbuild may print to it.
+    // The environment is empty, so that the process gets no secret of the server. The standard output is not read,
+    // because a plugin of esbuild may print to it.
     const child = spawn(describeThisNode().path, ['--no-warnings', findProgram()], {
       env: {},
       stdio: ['pipe', 'ignore', 'ignore', 'pipe'],
@@ -155,7 +145,7 @@ function runProgram(job: object, signal: AbortSignal): Promise<string | undefine
       else chunks.push(chunk)
     })
     result.once('close', () => resolve(Buffer.concat(chunks).toString()))
-    // An error of this pipe is ignored, because the exit code reports a program that ended early.
+    // If the program ends early, its exit code reports the problem.
     child.stdin!.on('error', () => undefined)
     child.stdin!.end(JSON.stringify(job))
   })
@@ -169,12 +159,12 @@ function readResult(output: string | undefined, project: string): Bundled {
     const isList = Array.isArray(inputs) && inputs.every((each) => typeof each === 'string')
     if (typeof text === 'string' && isList) return { text, inputs: inputs.map((path) => join(project, path)) }
   }
-  return { failure: 'esbuild failed, was too slow, or gave too much.' }
+  return { failure: 'esbuild failed, was too slow, or returned too much.' }
 }
 
 /**
- * Searches for the program beside the bundled command line, and three levels above this compiled module. @throws
- * CofferError `internal`
+ * Searches beside the bundled command line, and three levels above this compiled module.
+ * @throws CofferError `internal`
  */
 function findProgram(): string {
   const found = ['linker.mjs', '../../../linker.mjs']

@@ -1,7 +1,4 @@
-/**
- * Packages for a server without a project. A server without a project has no packages, or its packages are the bundles
- * in the directory of `--modules`.
- */
+/** Packages for a server without a project: none, or the bundles in the directory of `--modules`. */
 import { isObject, tryJson } from '../../domain/json/json.js'
 import {
   ALIASES,
@@ -35,7 +32,7 @@ export const NO_PACKAGES: Linker = {
 
 /**
  * Uses the bundles of a directory as packages. Child processes read the bundles themselves. A bundle that was made by
- * hand has no version. If a bundle has no version, Coffer assumes that the bundle has the required version.
+ * hand has no version, and counts as a bundle of the required version.
  */
 export class ModulesLinker implements Linker {
   readonly #directory: string
@@ -47,7 +44,7 @@ export class ModulesLinker implements Linker {
   }
 
   async link(): Promise<void> {
-    // Bundles need no linking. The directory is read for each request, so a user can add bundles while the server runs.
+    // Bundles need no linking. `find` reads the directory each time, so a user can add bundles while the server runs.
   }
 
   find(wanted: Versions): DependencyFinding[] {
@@ -88,11 +85,11 @@ export class ModulesLinker implements Linker {
   }
 
   close(): void {
-    // There is nothing to close, because this linker holds nothing open.
+    // This linker holds nothing open.
   }
 }
 
-/** Takes packages from the projects. A package that no project has is taken from the bundles. */
+/** Takes packages from the projects, and packages that no project has from the bundles. */
 export function linkBoth(project: Linker, modules: Linker): Linker {
   const withoutBundle = (findings: readonly DependencyFinding[]) =>
     findings.filter(({ name, version }) => modules.find({ [name]: version }).length > 0)

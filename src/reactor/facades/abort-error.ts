@@ -1,4 +1,4 @@
-/** Makes the error with which Node's own functions fail when a signal aborts them. */
+/** Returns the error that functions of Node throw when a signal aborts them. */
 export function abortError({ reason }: AbortSignal): Error {
   const error = new Error('The operation was aborted', { cause: reason })
   Object.defineProperty(error, 'name', { value: 'AbortError', configurable: true, writable: true })

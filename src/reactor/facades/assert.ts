@@ -1,4 +1,4 @@
-/** `assert`: the functions of Node, with shorter messages. */
+/** The module `assert`, with shorter messages than in Node. */
 import { inspect } from 'node:util'
 import { isDeepEqual, isLooselyEqual } from './deep-equal.js'
 

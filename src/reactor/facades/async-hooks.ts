@@ -1,4 +1,4 @@
-/** `async_hooks`: AsyncLocalStorage and AsyncResource. The module has no hooks. */
+/** The module `async_hooks`, without hooks. */
 import { scope } from 'coffer:internals'
 
 type Work = (...args: unknown[]) => unknown

@@ -1,4 +1,4 @@
-/** Compares values as `assert.deepEqual` (`isStrict` false) and `assert.deepStrictEqual` do. */
+/** Compares values like `assert.deepStrictEqual`, or like `assert.deepEqual` if `isStrict` is false. */
 
 type Pairs = Map<object, object>
 
@@ -58,7 +58,7 @@ function hasEqualEntry(
 }
 
 function hasEqualProperties(a: object, b: object, isStrict: boolean, open: Pairs): boolean {
-  // The members of a view need no comparison, because the bytes of the view were already compared as a whole.
+  // The bytes of the view were compared as a whole.
   if (ArrayBuffer.isView(a)) return true
   const keys = keysOf(a, isStrict)
   if (keys.length !== keysOf(b, isStrict).length) return false

@@ -1,11 +1,11 @@
-/** `events`: the npm package `events`, and the functions that newer versions of Node have in addition. */
+/** The module `events`: the npm package `events`, with functions of newer versions of Node. */
 import EventEmitter from 'events/events.js'
 import { abortError } from './abort-error.js'
 
 type Emitter = InstanceType<typeof EventEmitter>
 type Listener = (...args: unknown[]) => void
 
-/** The limit for events that wait for the iterator of `on`. */
+/** At most this many events wait for the iterator of `on`. */
 const MAX_WAITING = 10_000
 
 function isTarget(emitter: unknown): emitter is EventTarget {
@@ -21,10 +21,6 @@ function listen(emitter: Emitter | EventTarget, name: string, listener: Listener
   return () => void emitter.removeListener(name, listener)
 }
 
-/**
- * Iterates over the events, each as an array of its arguments. The iteration ends when an error is emitted, or when
- * `signal` is aborted.
- */
 function on(
   emitter: Emitter | EventTarget,
   name: string,

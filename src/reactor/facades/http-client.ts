@@ -1,7 +1,7 @@
 /**
- * `request`, `get` and `Agent` of `http` and `https`, on top of `fetch` of the run. Therefore code can reach the same
- * hosts as with `fetch`, and the same limits apply. Code gets no socket of the connection. A request is sent when the
- * code has called `end`, and the answer to it arrives as a whole.
+ * `request`, `get` and `Agent` of `http` and `https`, on top of `fetch`. Therefore code reaches the same hosts and has
+ * the same limits as with `fetch`. Code gets no socket of a connection. A request is sent when the code has called
+ * `end`, and the answer arrives as a whole.
  */
 
 import { fetch } from 'coffer:internals'
@@ -26,12 +26,12 @@ export interface RequestOptions {
   agent?: unknown
 }
 
-/** `fetch` limits the body of a request to this length too. */
+/** `fetch` has the same limit. */
 const MAX_BODY_BYTES = 1024 * 1024
 
 /**
- * Options that would change the receiver or the sender of the request. If these options were ignored, the request would
- * reach another receiver or have another sender. Therefore a request with these options is refused.
+ * These options change the receiver or the sender of a request. A request with one of these options is refused, because
+ * without the option it would have another receiver or sender.
  */
 const REFUSED = [
   'ca',
@@ -60,9 +60,7 @@ export function validateHeaderValue(name: unknown, value: unknown): void {
     throw makeError(TypeError, 'ERR_INVALID_CHAR', `Invalid character in header content ["${name}"]`)
 }
 
-/**
- * Returns the address of a request. @throws TypeError if a part of the address would change the meaning of other parts
- */
+/** @throws TypeError if a part of the address would change the meaning of other parts */
 function describeAddress(options: RequestOptions, usualProtocol: string): URL {
   const { protocol = usualProtocol, hostname, host = 'localhost', path = '/', port } = options
   const name = String(hostname ?? host)
@@ -81,15 +79,14 @@ function describeAddress(options: RequestOptions, usualProtocol: string): URL {
   const place = hostname === undefined && /:\d+$/.test(name) ? name : bracket(name)
   const url = new URL(`${protocol}//${place}`)
   if (port !== undefined && String(port) !== '') url.port = String(port)
-  // The path is appended to the origin as text. If a path that begins with two slashes were resolved as a URL, the path
-  // would name another host.
+  // A path that begins with two slashes would name another host if it were resolved as a URL. Therefore the path is
+  // appended as text.
   const target = path.startsWith('/') ? path : `/${path}`
   return new URL(`${url.origin}${target}`)
 }
 
 const bracket = (name: string) => (name.includes(':') && !name.startsWith('[') ? `[${name}]` : name)
 
-/** Returns the arguments that the code passed to `request`, as one object. */
 function readOptions(
   given: unknown[],
   usualProtocol: string,
@@ -111,10 +108,7 @@ function urlToOptions(url: URL, usualProtocol: string): RequestOptions {
   return { protocol: protocol || usualProtocol, hostname, port, path: `${pathname}${search}`, ...auth }
 }
 
-/**
- * An agent does nothing, because there are no connections. The class `Agent` exists because packages set options of agents and
- * extend the class.
- */
+/** An agent does nothing, because there are no connections. Packages set options of agents, and extend this class. */
 export class Agent extends EventEmitter {
   readonly options: object
   readonly sockets = {}
@@ -136,7 +130,7 @@ export class Agent extends EventEmitter {
   }
 }
 
-/** A socket accepts listeners for all events, but calls only listeners for `connect`. */
+/** Accepts listeners for all events, but calls only the listeners of `connect`, `secureConnect` and `timeout`. */
 class Socket extends EventEmitter {
   readonly encrypted: boolean
   readonly authorized: boolean
@@ -238,7 +232,7 @@ export class ClientRequest extends Writable {
   #timer: unknown
 
   constructor(usualProtocol: string, given: unknown[]) {
-    // The stream is not destroyed after the last write, because the answer comes later.
+    // The stream must not be destroyed after the last write, because the answer comes later.
     super({ autoDestroy: false })
     const { options, listener } = readOptions(given, usualProtocol)
     for (const name of REFUSED)
@@ -321,7 +315,6 @@ export class ClientRequest extends Writable {
   setSocketKeepAlive(): this {
     return this
   }
-  /** Emits `timeout` if there is no answer within `ms` from now. */
   setTimeout(ms: number, listener?: () => void): this {
     if (listener !== undefined) this.once('timeout', listener)
     clearTimeout(this.#timer as number)
@@ -387,7 +380,7 @@ export class ClientRequest extends Writable {
     clearTimeout(this.#timer as number)
     this.res = message
     message.once('end', () => this.destroy())
-    // If no listener receives the answer, its body is discarded, because nobody would read it.
+    // Without a listener, nobody would read the body of the answer.
     if (!this.emit('response', message)) message.resume()
   }
 }

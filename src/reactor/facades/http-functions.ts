@@ -1,7 +1,4 @@
-/**
- * Makes the functions that `http` and `https` have for their protocols. The module `http` has the classes of both
- * protocols.
- */
+/** Creates the functions of `http` or `https`. The facade of `http` has the classes of both modules. */
 type Classes = Pick<typeof import('./http-client.js'), 'Agent' | 'ClientRequest' | 'Server'>
 
 export function createFunctions(protocol: 'http:' | 'https:', { Agent, ClientRequest, Server }: Classes) {

@@ -3,8 +3,7 @@ import { createFunctions } from './http-functions.js'
 
 class Agent extends http.Agent {}
 
-// The types of Node do not fit this call. The module `http` is the facade beside this file, and its classes do not take
-// the arguments that the classes of Node take.
+// The type of `http` is the type of Node's module, but the object is the facade, whose classes take other arguments.
 export default createFunctions('https:', { ...http, Agent } as unknown as Parameters<
   typeof createFunctions
 >[1])

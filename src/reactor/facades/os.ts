@@ -1,4 +1,4 @@
-/** `os`: constants, which reveal nothing about the machine. */
+/** The module `os`. All values are constants, which reveal nothing about the machine. */
 
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGTERM: 15 }
 const ERRORS = { EACCES: 13, ECONNREFUSED: 111, ECONNRESET: 104, ENOENT: 2, EPIPE: 32, ETIMEDOUT: 110 }

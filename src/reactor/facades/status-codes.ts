@@ -1,4 +1,3 @@
-/** The reasons of `http.STATUS_CODES`. */
 export const STATUS_CODES: Readonly<Record<number, string>> = {
   100: 'Continue',
   101: 'Switching Protocols',

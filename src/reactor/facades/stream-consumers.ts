@@ -1,5 +1,3 @@
-/** `stream/consumers`: reads a whole stream or another asynchronous iterable. */
-
 type Chunks = AsyncIterable<unknown>
 
 async function buffer(chunks: Chunks): Promise<Buffer> {

@@ -1,4 +1,4 @@
-/** `stream`: the package `readable-stream`, which is made from the streams of Node. */
+/** The module `stream`: the npm package `readable-stream`, which contains the streams of Node. */
 import stream from 'readable-stream/lib/stream.js'
 
 export default stream

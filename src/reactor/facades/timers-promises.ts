@@ -4,7 +4,7 @@ interface Options {
   signal?: AbortSignal
 }
 
-/** Starts a timer, which `signal` cancels. `start` returns the function that cancels the timer. */
+/** `signal` cancels the timer. `start` returns the function that cancels it. */
 function wait<T>(value: T, { signal }: Options = {}, start: (done: () => void) => () => void): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) throw abortError(signal)

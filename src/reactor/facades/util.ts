@@ -1,4 +1,4 @@
-/** `util`. The guest provides the functions of `util` that format values and test types. */
+/** The module `util`. The guest provides the functions that format values and test types. */
 import { util as base } from 'coffer:internals'
 import { isDeepEqual } from './deep-equal.js'
 
@@ -7,10 +7,7 @@ type Callback = (error: unknown, value?: unknown) => void
 
 const custom = Symbol.for('nodejs.util.promisify.custom')
 
-/**
- * These functions take their callback as the first argument. Therefore `promisify` returns special versions of these
- * functions.
- */
+/** The callback is the first argument of these functions, so `promisify` needs special versions. */
 const TIMERS = new Map<unknown, Work>([
   [setTimeout, (ms, value) => new Promise((resolve) => setTimeout(resolve, ms as number, value))],
   [setImmediate, (value) => new Promise((resolve) => setImmediate(resolve, value))],
@@ -52,7 +49,7 @@ function debuglog(): Work {
   return Object.assign(() => undefined, { enabled: false })
 }
 
-/** Tests of types that Node has removed, and that old packages still use. */
+/** Node has removed these functions, but old packages use them. */
 const OLD_TESTS = {
   isArray: Array.isArray,
   isBoolean: (value: unknown) => typeof value === 'boolean',

@@ -1,10 +1,13 @@
-/** `zlib`. The guest compresses and decompresses all bytes at once, so the streams here first collect their input. */
+/**
+ * The module `zlib`. The guest compresses and decompresses all bytes at once, so the streams here first collect their
+ * input.
+ */
 import { zlib } from 'coffer:internals'
 import { Transform, type TransformCallback } from 'node:stream'
 
 type Callback = (error: unknown, bytes?: Buffer) => void
 
-/** The size limit of the guest for the output. This limit applies to the input too. */
+/** The limit for the input. The guest has the same limit for the output. */
 const MAX_BYTES = 8 * 1024 * 1024
 
 const CLASSES: Readonly<Record<string, string>> = {
@@ -47,7 +50,7 @@ class Zlib extends Transform {
       done(error as Error)
     }
   }
-  /** All output comes at the end, so there is nothing to flush. */
+  /** All output comes at the end. */
   flush(...args: unknown[]): void {
     const done = args.at(-1)
     if (typeof done === 'function') process.nextTick(done as () => void)
@@ -102,7 +105,7 @@ for (const [name, method] of Object.entries(CLASSES)) {
   members[`${method}Sync`] = convert
   members[method] = later(convert)
   members[name] = Class
-  // This is not an arrow function, because old code calls this function with `new`.
+  // Not an arrow function, because old code calls this function with `new`.
   members[`create${name}`] = function create(options?: unknown) {
     return new Class!(options)
   }

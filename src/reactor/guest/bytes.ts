@@ -10,16 +10,13 @@ const NODE_METHODS = [
   ...split('compare copy equals fill includes indexOf lastIndexOf toString toLocaleString'),
   ...Object.getOwnPropertyNames(NodeBuffer.prototype).filter((name) => /^(?:read|write|swap)/.test(name)),
 ]
-/** These functions are read when the guest starts, before reactor code can change them. */
+/** Read when the guest starts, before reactor code can change them. */
 const { alloc, byteLength, compare, concat, from, isEncoding } = NodeBuffer
 const subarray = Uint8Array.prototype.subarray as Work
 const lengthOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, 'length')
-const NOT_BYTES = 'The first argument must be a string, bytes, an array or an object like one'
+const NOT_BYTES = 'The first argument must be a string, bytes, an array or an array-like object'
 
-/**
- * Returns the same as {@link requireMemory}, and caches the result for our own buffers. Without the cache, methods take
- * ten times as long.
- */
+/** Like {@link requireMemory}, with a cache for our own buffers. Without the cache, methods take ten times as long. */
 let view: (value: unknown) => NodeBuffer
 
 class Buffer extends Uint8Array<ArrayBuffer> {
@@ -28,7 +25,7 @@ class Buffer extends Uint8Array<ArrayBuffer> {
   static {
     view = (value) => {
       if (typeof value !== 'object' || value === null || !(#view in value)) return requireMemory(value)
-      // The memory may have been resized or transferred since the view was cached.
+      // The memory may have been resized or transferred since the last call.
       if (value.#view?.length !== Reflect.apply(lengthOf, value, [])) value.#view = requireMemory(value)
       return value.#view!
     }
@@ -66,9 +63,7 @@ class Buffer extends Uint8Array<ArrayBuffer> {
   static isEncoding(name: unknown): boolean {
     return typeof name === 'string' && isEncoding(name)
   }
-  /**
-   * Returns a buffer with the same memory, as Node's `slice` does. `slice` of other typed arrays copies the memory.
-   */
+  /** The result shares the memory, as in Node. `slice` of other typed arrays copies the memory. */
   override slice(start?: number, end?: number): Any {
     return Reflect.apply(subarray, this, [start, end])
   }
@@ -90,10 +85,7 @@ for (const name of NODE_METHODS) {
   define(Buffer.prototype, name, method, false)
 }
 
-/**
- * Node has a method for each encoding. Some packages use these methods, because in Node they are faster than `toString`
- * and `write`.
- */
+/** Some packages use these methods of Node, because they are faster there than `toString` and `write`. */
 for (const encoding of split('ascii base64 base64url hex latin1 ucs2 utf8')) {
   define(
     Buffer.prototype,
@@ -134,8 +126,8 @@ for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(
   if (typeof value === 'function') define(Buffer, name, value)
 
 /**
- * Returns a primitive unchanged. For a view of memory, returns a Node buffer. @throws TypeError for a symbol, a
- * function, and an object that is not a view of memory
+ * Returns a primitive unchanged, and a Node buffer for a view of memory.
+ * @throws TypeError for a symbol, a function, and an object that is not a view of memory
  */
 function toArgument(value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
@@ -159,7 +151,6 @@ function toMemory(value: Any, encoding: Any, length: unknown): unknown[] {
   return [Array.from(list)]
 }
 
-/** Returns the memory of `bytes`, or a copy if other buffers share this memory. */
 function copyMemory(bytes: Uint8Array): ArrayBufferLike {
   return bytes.byteLength === bytes.buffer.byteLength ? bytes.buffer : new Uint8Array(bytes).buffer
 }

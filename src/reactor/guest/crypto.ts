@@ -1,11 +1,13 @@
-/** `crypto` for reactor code. Node's hash, cipher and key objects would expose shared prototypes, so facades wrap them. */
+/**
+ * `crypto` for reactor code. Node's hash, cipher and key objects would expose shared prototypes, so facades wrap them.
+ */
 import * as crypto from 'node:crypto'
 import { types } from 'node:util'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { type Epoch, fromNode, gate, gateAsync, gateCallback } from './gate.js'
 import { type Any, guard, kindOf, requireMemory, split, type Work } from './shield.js'
 
-// These functions are read when the guest starts, before reactor code can change them.
+// Read when the guest starts, before reactor code can change them.
 const { randomBytes, randomFillSync, randomUUID } = crypto
 const { isCryptoKey, isKeyObject } = types
 const MAX_RANDOM_BYTES = 65_536
@@ -20,8 +22,8 @@ const SUBTLE = split(
 
 const CIPHER = { takes: 4, gives: 'update final getAuthTag', does: 'setAutoPadding setAAD setAuthTag' }
 /**
- * Functions that return an object. `gives`: the methods of the returned object that return data. `does`: the methods of
- * the returned object that return the object itself.
+ * These functions return an object. `gives`: methods of the object that return data. `does`: methods of the object that
+ * return the object itself. `takes`: the number of arguments of the function.
  */
 const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: string; copies?: boolean }>> = {
   createHash: { takes: 1, gives: 'digest', does: 'update', copies: true },
@@ -37,10 +39,10 @@ const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: stri
   },
 }
 
-/** The module `crypto`. The `webcrypto` of the module `crypto` is the global `crypto`, per W3C Web Cryptography. */
+/** `facade` is the module `crypto`. Its `webcrypto` is also the global `crypto` (W3C Web Cryptography). */
 export function createCrypto(epoch: Epoch) {
   const keys = new WeakMap<object, object>()
-  /** Packages use this class with `instanceof`, to test whether a value is a key. */
+  /** Packages use `instanceof KeyObject` to recognize keys. */
   class KeyObject {
     constructor() {
       throw new TypeError('Use createSecretKey, createPublicKey or createPrivateKey')
@@ -62,7 +64,7 @@ export function createCrypto(epoch: Epoch) {
     if (isCryptoKey(value)) {
       const { type, extractable, algorithm, usages } = value
       const facade = { type, extractable, algorithm: fromNode(algorithm), usages: [...usages] }
-      // Packages recognize a key by the name `CryptoKey`.
+      // Packages recognize a key by this tag.
       return keyOf(value, Object.defineProperty(facade, Symbol.toStringTag, { value: 'CryptoKey' }))
     }
     if (value?.privateKey === undefined) return fromNode(value)
@@ -104,7 +106,7 @@ export function createCrypto(epoch: Epoch) {
     const work: Work = (...args) =>
       make(...args.slice(0, takes).map((each, at) => (at === 3 ? pickLength(each) : each)))
     const gated = gate(work, { unwrap, finish: (raw) => wrap(raw, gives, does, copies) })
-    // This is not an arrow function, because some packages call this function with `new`.
+    // Not an arrow function, because some packages call this function with `new`.
     facade[name] = function create(...args: unknown[]): unknown {
       return gated(...args)
     }
@@ -112,7 +114,7 @@ export function createCrypto(epoch: Epoch) {
   return { facade, webcrypto }
 }
 
-/** Picks the tag length. All other options of ciphers are for streams, and our ciphers are not streams. */
+/** All other options are for streams, and these ciphers are not streams. */
 const pickLength = (options?: { authTagLength?: number } | null) =>
   omitUndefined({ authTagLength: options?.authTagLength })
 

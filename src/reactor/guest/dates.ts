@@ -2,17 +2,17 @@
 import type { GuestTime } from '../../framework/ports/reactors.js'
 import { getterOf, type Work } from './shield.js'
 
-/** Returns ms since 1970, as the code sees the time. */
+/** Returns the time that the code reads, in ms since 1970. */
 export function readTime({ offsetMs = 0, frozenMs }: GuestTime, realNow: () => number): number {
   return Math.floor(frozenMs ?? realNow() + offsetMs)
 }
 
-/** `time` returns the time setting of the current run; undefined means the real time. */
+/** `time` returns the time of the current run. Undefined: the real time. */
 export function createDate(time: () => GuestTime | undefined): DateConstructor {
   const Real = Date
   const realNow = Real.now
   const now = (): number => readTime(time() ?? {}, realNow)
-  // This is not a class, because `Date()` without `new` returns a text.
+  // Not a class, because `Date()` without `new` returns a text.
   function SetDate(this: unknown, ...args: unknown[]): unknown {
     if (new.target === undefined) return new Real(now()).toString()
     return Reflect.construct(Real, args.length === 0 ? [now()] : args, new.target)
@@ -24,14 +24,14 @@ export function createDate(time: () => GuestTime | undefined): DateConstructor {
 }
 
 /**
- * Makes `Intl.DateTimeFormat` use `now()` as the default date. Requires: this function is called before the prototype
- * of `Intl.DateTimeFormat` is hardened.
+ * Makes `now()` the default date of `Intl.DateTimeFormat`. Call before the prototype of `Intl.DateTimeFormat` is
+ * hardened.
  */
 export function setDefaultOfFormats(now: () => number): void {
   const { prototype } = Intl.DateTimeFormat
   const getFormat = getterOf(prototype, 'format')
   const { formatToParts } = prototype
-  /** Keeps the bound function of each format, because the getter `format` must return the same function each time. */
+  /** The bound function of each format, because the getter `format` must return the same function each time. */
   const bound = new WeakMap<object, Work>()
   const methods = {
     get format(): Work {

@@ -1,10 +1,6 @@
-/** Explains how to write the statements of an ES module in CommonJS, because reactor code is CommonJS. */
+/** Explains how to write the statements of an ES module in CommonJS, the language of reactor code. */
 import type { Node, Program } from 'acorn'
 
-/**
- * A statement that CommonJS lacks. `offset`: the position of the statement in the code. `message` says what to write
- * instead of the statement.
- */
 export interface Misplaced {
   offset: number
   message: string
@@ -15,9 +11,7 @@ type Any = Node & Record<string, any>
 
 const MAX_SHOWN_CHARACTERS = 120
 
-/**
- * Requires: `program` is `code`, parsed as an ES module. Returns an empty list if the code is also valid as a script.
- */
+/** `program` must be `code`, parsed as an ES module. Returns an empty list if the code is also valid as a script. */
 export function findMisplaced(code: string, program: Program, awaits: readonly Node[]): Misplaced[] {
   const body = program.body as Any[]
   const hasDefault = body.some(({ type }) => type === 'ExportDefaultDeclaration')
@@ -73,9 +67,7 @@ function rewriteImport(code: string, node: Any): string {
     : `const ${whole} = ${required}, ${pattern} = ${whole}`
 }
 
-/**
- * If a module has a default export, its named exports are not used: the declaration stays, without the word `export`.
- */
+/** In a module with a default export, nobody uses the named exports, so only the word `export` is removed. */
 function rewriteNamed(code: string, node: Any, hasDefault: boolean): string {
   const { declaration, source } = node
   if (source) return `Object.assign(exports, ${requireOf(code, node)})`

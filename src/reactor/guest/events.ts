@@ -1,4 +1,7 @@
-/** Events and abort signals for reactor code: our own classes, because Node's classes link to other Node objects. */
+/**
+ * Events and abort signals for reactor code. The classes are our own, because code could reach other objects of Node
+ * through Node's classes.
+ */
 import { DOMException } from './exceptions.js'
 import { Hidden } from './shield.js'
 
@@ -67,7 +70,6 @@ export class AbortSignal extends EventTarget {
     controller.abort(reason)
     return controller.signal
   }
-  /** Returns a signal that is aborted as soon as one of the signals in `list` is aborted. */
   static any(list: Iterable<AbortSignal>): AbortSignal {
     const controller = new AbortController()
     for (const each of list) {

@@ -1,7 +1,6 @@
-/** `DOMException` for reactor code. */
 import { define } from './shield.js'
 
-/** The legacy codes of exceptions, which old code compares. An exception that has no legacy code has the code 0. */
+/** Legacy codes, which old code compares. Other exceptions have the code 0. */
 const CODES: Readonly<Record<string, number>> = {
   IndexSizeError: 1,
   HierarchyRequestError: 3,
@@ -38,8 +37,8 @@ export class DOMException extends Error {
 define(DOMException.prototype, Symbol.toStringTag, 'DOMException', false)
 
 /**
- * Requires: this function is called after the lockdown, which replaces `Error` for reactor code. Reactor code must not
- * reach the original `Error`, because it is too powerful.
+ * Call after the lockdown, which replaces `Error` for reactor code. Reactor code must not reach the original `Error`,
+ * which is too powerful.
  */
 export function extendSharedError(): void {
   Object.setPrototypeOf(DOMException, Error.prototype.constructor)

@@ -1,4 +1,4 @@
-/** Reads thrown values: the reason of a failed run, or the response that the code chose. */
+/** Reads a thrown value: the reason of a failed run, or a response. */
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { GuestFailure } from '../messages.js'
@@ -10,8 +10,8 @@ const UNREADABLE = 'The code threw a value that cannot be read'
 const UNSAID = 'The code gave no reason'
 
 /**
- * Returns the response of a CustomHttpResponseError, whichever copy of this class was used. Returns undefined if
- * `thrown` is not a CustomHttpResponseError.
+ * Returns undefined if `thrown` is no CustomHttpResponseError. The class is recognized by its name, because packages
+ * can contain copies of it.
  */
 export function readThrownResponse(thrown: unknown): object | undefined {
   if (!isObject(thrown) || thrown.name !== 'CustomHttpResponseError' || !Number.isInteger(thrown.status))
@@ -20,7 +20,6 @@ export function readThrownResponse(thrown: unknown): object | undefined {
   return { statusCode, headers: headers ?? {}, body: body ?? {} }
 }
 
-/** `findStack` returns the stack frames of an error that are in reactor code. */
 export function describeFailure(
   thrown: unknown,
   findStack: (error: unknown) => string | undefined,
@@ -54,8 +53,8 @@ export function describeFailure(
 }
 
 /**
- * Reads messages by name, from text, an array, an object or an Error. The result contains at least one message.
- * Messages without a name get the name `error`.
+ * Reads messages from a text, an array, an object or an Error. Messages without a name get the name `error`. The result
+ * has at least one message.
  */
 export function toErrorMap(errors: unknown): Record<string, string[]> {
   const isNamed = isObject(errors) && !(errors instanceof Error) && Object.keys(errors).length > 0
@@ -76,7 +75,7 @@ function toText(value: unknown): string {
   return clip(isObject ? (toJson(value) ?? UNREADABLE) : String(value)) || UNSAID
 }
 
-/** Writes JSON. If an object contains itself, writes `[Circular]` for the inner occurrence. */
+/** If an object contains itself, writes `[Circular]` for the inner occurrence. */
 function toJson(value: object): string | undefined {
   const outer: unknown[] = []
   return JSON.stringify(value, function (this: unknown, _, inner: unknown) {
@@ -88,7 +87,7 @@ function toJson(value: object): string | undefined {
   })
 }
 
-/** Limits the length and replaces lone surrogates, which the host's JSON parser refuses. */
+/** Limits the length, and replaces lone surrogates, which the host refuses in JSON. */
 function clip(text: string): string {
   return text.slice(0, MAX_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
 }

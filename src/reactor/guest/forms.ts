@@ -1,7 +1,4 @@
-/**
- * `Blob`, `File` and `FormData` for reactor code, and the format of forms (RFC 7578). These classes are our own, and
- * not the classes of Node.
- */
+/** Our own `Blob`, `File` and `FormData` for reactor code, and the format of forms (RFC 7578). */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { URLSearchParams as NodeParams } from 'node:url'
@@ -59,7 +56,7 @@ export class File extends Blob {
 files.addMembers(File, { reads: 'name lastModified' })
 define(File.prototype, Symbol.toStringTag, 'File', false)
 
-/** The bytes and the type of a Blob. Callers must not change these bytes. */
+/** Callers must not change the bytes. */
 export function contentOf(blob: Blob): { bytes: Bytes; type: string } {
   return contents.get(blob)
 }
@@ -80,7 +77,7 @@ function join(all: readonly Bytes[]): Bytes {
   return whole
 }
 
-/** A type with invalid characters counts as absent, because it could add a header to a form. */
+/** A type with invalid characters counts as absent, because these characters could add a header to a form. */
 function toType(given: unknown): string {
   const text = given === undefined ? '' : `${given}`
   return /^[\x20-\x7e]*$/.test(text) ? text.toLowerCase() : ''
@@ -89,7 +86,7 @@ function toType(given: unknown): string {
 type Value = string | File
 type Entry = [name: string, value: Value]
 
-/** This is not a method, because reactor code can replace the methods of a form. */
+/** Not a method, because reactor code can replace methods. */
 let entriesOf: (form: FormData) => readonly Entry[]
 
 export class FormData extends Pairs<Value> {
@@ -136,9 +133,7 @@ export class FormData extends Pairs<Value> {
 }
 define(FormData.prototype, Symbol.toStringTag, 'FormData', false)
 
-/**
- * Encodes the form. Nobody can guess the boundary between the parts of the form, so no value can contain the boundary.
- */
+/** Nobody can guess the boundary, so no value contains it. */
 export function encodeForm(form: FormData): { bytes: Bytes; type: string } {
   const boundary = `----form-${randomBytes(18).toString('hex')}`
   const parts = entriesOf(form).flatMap(([name, value]) => [
@@ -150,7 +145,6 @@ export function encodeForm(form: FormData): { bytes: Bytes; type: string } {
   return { bytes, type: `multipart/form-data; boundary=${boundary}` }
 }
 
-/** A Blob becomes a File, as the standard says. */
 function toValue(value: unknown, fileName: unknown): Value {
   if (!(value instanceof Blob)) return `${value}`
   if (value instanceof File && fileName === undefined) return value
@@ -170,7 +164,7 @@ function describePart(name: string, value: Value): string {
 const ESCAPES: Readonly<Record<string, string>> = { '"': '%22', '\r': '%0D', '\n': '%0A' }
 const escapeName = (name: string) => name.replaceAll(/["\r\n]/g, (each) => ESCAPES[each]!)
 
-/** Reads a form from the body of a message. @throws TypeError if `contentType` is no type of a form, or the body is no form */
+/** @throws TypeError if `contentType` is no type of a form, or if the body is no form */
 export function parseForm(body: Bytes, contentType: string): FormData {
   const form = new FormData()
   if (/^application\/x-www-form-urlencoded\b/i.test(contentType)) {

@@ -1,29 +1,21 @@
-/**
- * Wraps Node's functions for reactor code. The wrappers copy arguments and results, and deliver no result to a later
- * run.
- */
+/** Wraps Node's functions for reactor code. Copies arguments and results, and delivers no result to a later run. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { promisify } from 'node:util'
 import type { GuestTime } from '../../framework/ports/reactors.js'
 import { toBuffer } from './bytes.js'
 import { type Any, define, guard, plainError, viewMemory, type Work } from './shield.js'
 
-/** Identifies the current run. By comparing `current`, a callback of an earlier run detects that its run is over. */
+/** A callback compares `current` to detect that its run is over. */
 export interface Epoch {
   current: object
-  /** The time that the code of the run sees; absent for the real time. */
+  /** The time that the code reads. Undefined: the real time. */
   time?: GuestTime | undefined
-  /** Starts a timer of the current run. */
   setTimeout?: ((callback: () => void, ms: number) => unknown) | undefined
-  /**
-   * Calls of Node that have not settled. Calls of Node use time and memory, so the guest is idle only after these calls
-   * have settled.
-   */
+  /** Pending calls of Node use time and memory, so the guest becomes idle only after these calls have settled. */
   readonly pending: Set<Promise<unknown>>
 }
 
 interface Conversion {
-  /** The Node object behind one of our facades; undefined for any other value. */
   unwrap?: (value: object) => unknown
   finish?: Work
 }
@@ -31,7 +23,7 @@ interface Conversion {
 const MAX_DEPTH = 4
 
 /**
- * Copies bytes, objects and arrays for Node. Objects that `unwrap` knows are not copied.
+ * Copies bytes, objects and arrays for Node. `unwrap` replaces a facade by its Node object.
  * @throws TypeError for functions and symbols
  */
 function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
@@ -46,15 +38,15 @@ function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
   const copy: Record<string, unknown> = {}
   for (const name of Object.keys(value)) {
     const inner = (value as Record<string, unknown>)[name]
-    // Node treats some options with the value undefined differently from absent options.
+    // Node does not always treat undefined like an absent option.
     if (inner !== undefined) define(copy, name, toNode(inner, unwrap, depth + 1))
   }
   return copy
 }
 
 /**
- * Copies the result of a function of Node into plain objects, so that the code gets no object of Node. @throws
- * TypeError for a function
+ * Copies a result into plain objects, so that the code gets no object of Node.
+ * @throws TypeError for a function
  */
 export function fromNode(value: unknown): Any {
   if (typeof value === 'function') throw new TypeError('The call returned a function')
@@ -77,8 +69,7 @@ export function gate(work: Work, { unwrap, finish = fromNode }: Conversion = {})
 }
 
 /**
- * Like {@link gate}, for functions that return promises. If the run that made the call is over, the promise never
- * settles.
+ * Like {@link gate}, for functions that return promises. After the end of the calling run, the promise never settles.
  */
 export function gateAsync(epoch: Epoch, work: Work, { unwrap, finish = fromNode }: Conversion = {}): Work {
   return (...args) => {
@@ -99,7 +90,6 @@ export function gateAsync(epoch: Epoch, work: Work, { unwrap, finish = fromNode 
   }
 }
 
-/** Like {@link gate}, for functions whose last argument is a callback. */
 export function gateCallback(epoch: Epoch, work: Work): Work {
   const later = gateAsync(epoch, promisify(work) as Work)
   return (...args) => {
@@ -110,8 +100,8 @@ export function gateCallback(epoch: Epoch, work: Work): Work {
 }
 
 /**
- * `structuredClone` for reactor code. Objects of unknown classes become plain objects. @throws TypeError for functions,
- * symbols
+ * `structuredClone` for reactor code. Objects of unknown classes become plain objects.
+ * @throws TypeError for functions and symbols
  */
 export function clone(value: unknown, seen = new Map<object, unknown>()): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
@@ -127,10 +117,7 @@ export function clone(value: unknown, seen = new Map<object, unknown>()): unknow
   return copy
 }
 
-/**
- * Copies an object of a built-in class. The copy of a Map or Set is empty, and `clone` adds the items. Returns
- * undefined if the class of the object is not built-in.
- */
+/** The copy of a Map or Set is empty: `clone` adds the items. Returns undefined if the class is not built-in. */
 function copyWhole(value: object): object | undefined {
   if (value instanceof Map) return new Map()
   if (value instanceof Set) return new Set()

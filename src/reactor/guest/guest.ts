@@ -17,10 +17,10 @@ const INPUT = 0
 const OUTPUT = 1
 const EMPTY = Buffer.alloc(0)
 const MAX_FRAME_BYTES = 256 * 1024 * 1024
-/** `reallyExit` is read here, before `stripProcess` removes it. */
+/** Read here, before `stripProcess` removes `reallyExit`. */
 const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
 
-/** Code that exports something uses at least one of these names. */
+/** Code without these names exports nothing. */
 const EXPORTING = /\b(?:exports|module|arguments)\b/
 
 type Begin = Extract<HostMessage, { kind: 'run' | 'check' }>
@@ -68,11 +68,10 @@ class Guest {
     this.#rest()
   }
 
-  /** Reports that the guest is idle, if no work of the last run is in progress. */
+  /** Reports that the guest is idle, after all work of the last run is finished. */
   #rest(): void {
     const { pending } = this.#epoch
-    // The report is sent from the event loop, and not at once. An endless chain of microtasks would block the event
-    // loop, and no report would follow.
+    // Reports from the event loop: if the code has started an endless chain of microtasks, no report may follow.
     setImmediate(() => {
       if (pending.size === 0) send({ kind: 'idle' })
       else void Promise.allSettled(pending).then(() => this.#rest())
@@ -103,7 +102,7 @@ class Guest {
     return { ...describeResult({ raw }, resultBytes), ...made }
   }
 
-  /** Returns `module.exports`. For a compiled ES module, returns its `default`. */
+  /** Returns `module.exports`, or its `default` for a compiled ES module. */
   #load(code: string | undefined, run: Run): Handler {
     if (code !== undefined) this.#source = { code }
     const source = this.#source!
@@ -140,18 +139,17 @@ function describeResult(result: unknown, resultBytes: number): Done {
   return { kind: 'done', ...texts }
 }
 
-/** Returns undefined for null and for values that JSON cannot represent. */
 function toJson(value: unknown): string | undefined {
   return value === undefined || value === null ? undefined : JSON.stringify(value)
 }
 
-/** Writes synchronously. The write blocks the guest until the host reads, so that output does not accumulate in the guest. */
+/** Writes synchronously, so that output does not accumulate in the guest while the host does not read. */
 const send: Send = (message, body) => {
   const frame = encodeFrame(message, body)
   try {
     for (let at = 0; at < frame.length; ) at += writeSync(OUTPUT, frame, at)
   } catch {
-    // The guest ends, because the host has closed the pipe.
+    // The host has closed the pipe.
     exit(0)
   }
 }
@@ -180,7 +178,7 @@ function start(node: NodeJS.Process): void {
   const epoch: Epoch = { current: {}, pending: new Set() }
   const guest = new Guest(epoch, createRealm(epoch, node.argv[2]))
   stripProcess(node)
-  // This handler is installed last, because an error during the start must end the process.
+  // These handlers are installed last, because an error during the start must end the process.
   node.on('uncaughtException', (error) => guest.failFromOutside(error))
   node.on('unhandledRejection', (error) => guest.failFromOutside(error))
   listen(guest)

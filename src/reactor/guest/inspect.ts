@@ -1,6 +1,6 @@
 /**
- * `inspect`, `format` and `console`. Node formats copies of values. If Node formatted the code's own objects, their
- * functions could run inside Node.
+ * `inspect`, `format` and `console`. Node formats copies of values, because functions of the original objects could run
+ * inside Node.
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { formatWithOptions, inspect as nodeInspect, types } from 'node:util'
@@ -11,17 +11,14 @@ const MAX_ITEMS = 100
 const CONSOLE_DEPTH = 4
 const { isDate, isMap, isRegExp, isSet } = types
 const { custom } = nodeInspect
-/** This method is read when the guest starts, before reactor code can change it. */
+/** Read when the guest starts, before reactor code can change it. */
 const { getTime } = Date.prototype
 const { toString: toPattern } = RegExp.prototype
 const { toString: toSource } = Function.prototype
 const { forEach: forEachEntry } = Map.prototype
 const { forEach: forEachItem } = Set.prototype
 
-/**
- * Returns the text of an error. After the lockdown of SES, Node's formatting finds neither the class nor the stack of
- * an error.
- */
+/** After the lockdown, Node's formatting finds neither the class nor the stack of an error. */
 export type DescribeError = (error: Error) => string
 
 export function inspect(value: unknown, depth: number, describeError: DescribeError): string {
@@ -45,7 +42,7 @@ export function format(values: readonly unknown[], depth: number, describeError:
         })
   const copy = createCopier(describeError)
   const shown = [pattern, ...rest].slice(0, values.length).map((value) => copy(value, depth, true))
-  // The format `%s` comes first, because the text of an error must not be used as a format.
+  // Puts `%s` first, because the text of an error must not be used as a format.
   if (first instanceof Error) shown.unshift('%s')
   return formatWithOptions(optionsOf(depth), ...shown)
 }
@@ -56,14 +53,14 @@ function optionsOf(depth: number) {
 
 function createCopier(describeError: DescribeError) {
   /**
-   * The objects that contain the current object, with their copies. If an object contains itself, the inner occurrence
-   * refers to the copy in this map.
+   * Objects that contain the current object, with their copies. If an object contains itself, the inner occurrence
+   * becomes the outer copy.
    */
   const open = new Map<object, object>()
 
   return copy
 
-  /** Copies `value`, one level deeper than the output shows. If `alone`, an error becomes plain text. */
+  /** Copies one level more than `depth`. If `alone`, an error becomes plain text. */
   function copy(value: unknown, depth: number, alone = false): unknown {
     if (typeof value === 'function') return label(describeFunction(value))
     if (typeof value !== 'object' || value === null) return value
@@ -141,7 +138,6 @@ function findClassName(value: object): string {
 const LEVELS = { debug: 'debug trace', info: 'info', log: 'log dir table', warn: 'warn', error: 'error' }
 const SILENT = 'group groupCollapsed groupEnd time timeLog timeEnd count clear'
 
-/** `console` for reactor code: formats lines in the guest and sends them to the host, which limits them. */
 export function createConsole(
   send: (level: string, text: string) => void,
   describeError: DescribeError,
@@ -161,7 +157,7 @@ function formatLine(values: readonly unknown[], describeError: DescribeError): s
     const text = format(values, CONSOLE_DEPTH, describeError)
     return text.slice(0, MAX_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
   } catch {
-    // Formatting fails for some values, for example for a proxy that throws, or a text that overflows the stack.
+    // Formatting fails, for example, for a proxy that throws, or for a value that overflows the stack.
     return '[not printable]'
   }
 }

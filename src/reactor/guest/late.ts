@@ -1,9 +1,6 @@
-/**
- * Modules of Node that few runs need, and that take some ms to load. All other modules are imported, so they are
- * loaded before reactor code runs.
- */
+/** Modules of Node that few runs need, and that take some ms to load. */
 
-/** `getBuiltinModule` is read here, before `stripProcess` removes it. */
+/** Read here, before `stripProcess` removes `getBuiltinModule`. */
 const { getBuiltinModule } = process
 
 function once<T>(load: () => T): () => T {

@@ -6,11 +6,11 @@ import { type Any, guard, split, type Work } from './shield.js'
 import { URL, URLSearchParams } from './web.js'
 
 const PATH_FUNCTIONS = split('basename dirname extname format isAbsolute join normalize parse')
-/** These functions are read when the guest starts, before reactor code can change them. */
+/** Read when the guest starts, before reactor code can change them. */
 const { resolve, relative } = posix
 
 export function createPath(): Record<string, unknown> {
-  // If no part is absolute, Node would ask for the working directory.
+  // Without an absolute part, Node would read the working directory of the process.
   const toAbsolute = (...parts: unknown[]): string => guard(() => resolve('/', ...(parts as string[])))
   const path: Record<string, unknown> = {
     sep: '/',
@@ -60,8 +60,7 @@ const URL_PARTS = split('protocol slashes auth host hostname port pathname searc
 
 export function createUrlModule(): Record<string, unknown> {
   const formatOld = gate((given) => url.format(given as Any))
-  // Only the parts of a URL are copied for Node. Other members of the object can be functions, and no function of the
-  // code may reach Node.
+  // Copies only the parts of a URL. Other members can be functions of the code, which must not reach Node.
   const formatParts = (given: Any) =>
     formatOld(
       Object.fromEntries(URL_PARTS.filter((name) => name in given).map((name) => [name, given[name]])),

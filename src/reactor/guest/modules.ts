@@ -1,7 +1,7 @@
 /**
- * `require` for reactor code: built-in modules, error classes, and the owner's bundles. Some built-in modules are
- * shared by all runs and frozen. The built-in modules that are not shared are texts (`facades/`). The text of a module
- * is evaluated in the compartment of the run, like all other code, and only when the code requires the module.
+ * `require` for reactor code: built-in modules, error classes and bundles. All runs share some built-in modules, which
+ * are frozen. The other built-in modules are texts (`facades/`), which the compartment of a run evaluates like other
+ * code when the code requires them.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ import { StringDecoder } from './string-decoder.js'
 import { Headers, Request, Response } from './web.js'
 import { createZlib } from './zlib.js'
 
-/** The names of the module of reactor errors: our own, and the name that existing formulas use. */
+/** Our own name, and the name that existing formulas use. */
 const ERROR_MODULES = ['coffer/errors', '@basis-theory/basis-theory-reactor-formulas-sdk-js']
 
 const ERROR_CLASSES: Readonly<Record<string, readonly [status: number, message: string]>> = {
@@ -39,8 +39,8 @@ const ERROR_CLASSES: Readonly<Record<string, readonly [status: number, message: 
 }
 
 /**
- * The source of the module of reactor errors. The source is a function that takes {@link toErrorMap}. In a compartment, the
- * classes of this module extend the `Error` of this compartment.
+ * The source of a function that takes {@link toErrorMap} and returns the error classes. Evaluated in a compartment, so
+ * that the classes extend the `Error` of the compartment.
  */
 export const ERROR_CLASSES_SOURCE = `module.exports = (toErrorMap) => {
   const nameError = (error, name) =>
@@ -80,7 +80,7 @@ export const ERROR_CLASSES_SOURCE = `module.exports = (toErrorMap) => {
   return classes
 }`
 
-/** The object that facades get as `coffer:internals`. `facades/internals.d.ts` describes this object. */
+/** Facades get this object as `coffer:internals` (`facades/internals.d.ts`). */
 export interface Internals {
   util: Record<string, unknown>
   zlib: ReturnType<typeof createZlib>
@@ -90,10 +90,7 @@ export interface Internals {
 
 const INTERNALS = 'coffer:internals'
 
-/**
- * `internals`: the functions that facades need in addition to the built-in modules. All runs share the built-in modules
- * and `internals`, so both must be hardened before code gets them.
- */
+/** All runs share `builtins` and `internals`, so harden both before code gets them. */
 export function createBuiltins(crypto: Record<string, unknown>, describeError: DescribeError) {
   const path = createPath()
   const util = createUtil(describeError)
@@ -135,11 +132,10 @@ function createQuerystring(): object {
   }
 }
 
-/** Makes the functions of `util` that need Node. All other functions of `util` are in `facades/util.ts`. */
 function createUtil(describeError: DescribeError): Record<string, unknown> {
   const show = (value: unknown, options?: { depth?: number | null }) =>
     inspect(value, options?.depth === null ? Infinity : Number(options?.depth ?? 2), describeError)
-  // The names are copied to a new object, because a module namespace object would be an object of Node.
+  // Copied to a new object, because a module namespace would be an object of Node.
   const names = Object.keys(types).filter((name) => name.startsWith('is') && !/External|Namespace/.test(name))
   return {
     format: (...values: unknown[]) => format(values, 2, describeError),
@@ -152,15 +148,17 @@ function createUtil(describeError: DescribeError): Record<string, unknown> {
   }
 }
 
-/** No part of the name begins with a dot. Therefore the name of a bundle cannot lead out of the directory. */
+/** No part of the name begins with a dot, so the name cannot lead out of the directory. */
 const BUNDLE = /^((?:@[\w-][\w.-]*\/)?[\w-][\w.-]*(?:\/[\w@~+-][\w.@~+-]*)*?)\.c?js$/
 const MAX_DEPTH = 8
 
-/** Reads all bundles at once, because no file can be opened later. Caches prepared bundles, because preparing can be slow. */
+/**
+ * Reads all bundles now, because no file can be opened later. Caches prepared bundles, because preparing can be slow.
+ */
 export function createBundles(directory: string | undefined): (name: string) => string | undefined {
   const texts = new Map<string, string>()
   const prepared = new Map<string, string>()
-  // A file that cannot be read counts as missing, and `require` lists the available modules.
+  // A file that cannot be read counts as missing. `require` then lists the available modules.
   for (const path of directory === undefined ? [] : listBundles(directory)) {
     const text = tryRead(() => readFileSync(`${directory}/${path}`, 'utf8'))
     if (text !== undefined) texts.set(BUNDLE.exec(path)![1]!, text)
@@ -173,17 +171,13 @@ export function createBundles(directory: string | undefined): (name: string) => 
   }
 }
 
-/**
- * The paths of bundles in `directory`. If two files have the same name except for the extension, the file with `.js`
- * comes last.
- */
+/** If two files differ only in their extension, the file with `.js` comes last. */
 function listBundles(directory: string): string[] {
-  // If a directory cannot be read, `require` lists the available modules.
   const namesIn = (path: string) => tryRead(() => readdirSync(path)) ?? []
   const below = (path: string, depth: number): string[] =>
     namesIn(`${directory}/${path}`).flatMap((name) => {
       const inner = `${path}${name}`
-      // A bundle of a subpath, such as `chart.js/auto.js`, is in a directory that has the name of its package.
+      // A bundle of a subpath, such as `chart.js/auto.js`, is in a directory with the name of its package.
       const more = depth < MAX_DEPTH && /^[\w@~+-]/.test(name) ? below(`${inner}/`, depth + 1) : []
       return BUNDLE.test(inner) ? [inner, ...more] : more
     })
@@ -200,7 +194,6 @@ function tryRead<T>(work: () => T): T | undefined {
 
 export type Require = (name: unknown) => unknown
 
-/** Evaluates the text of a module in the compartment of the run. Returns the exports of the module. */
 export type Evaluate = (text: string, fileName: string, ownRequire?: Require) => unknown
 
 interface Modules {
@@ -235,7 +228,7 @@ export function createRequire(modules: Modules): Require {
     const bundle = bundles(name)
     if (bundle !== undefined) return evaluate(bundle, `${name}.js`)
     if (name === 'node-fetch') {
-      // The function is both the module and its `default`, as in the package `node-fetch`.
+      // As in the npm package, the function is the module and also its `default`.
       const module: Any = (...args: unknown[]) => fetch(...args)
       return Object.assign(module, { default: module, Headers, Request, Response })
     }

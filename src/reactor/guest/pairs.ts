@@ -1,4 +1,4 @@
-/** The methods that `Headers`, `URLSearchParams` and `FormData` share. */
+/** The common methods of `Headers`, `URLSearchParams` and `FormData`. */
 export abstract class Pairs<T = string> {
   abstract [Symbol.iterator](): Generator<[string, T]>
 

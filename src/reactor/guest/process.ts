@@ -1,18 +1,15 @@
-/**
- * `process` and `performance` for reactor code. These two objects reveal nothing about the process that runs the
- * code.
- */
+/** `process` and `performance` for reactor code. Both reveal nothing about the real process. */
 import { performance } from 'node:perf_hooks'
 import { nextTick } from 'node:process'
 import { define } from './shield.js'
 
-/** This function is read when the guest starts, before reactor code can change it. */
+/** Read when the guest starts, before reactor code can change it. */
 const now = performance.now.bind(performance)
 
 const LEGACY = { node: '16.20.2', v8: '9.4.146.26-node.26', modules: '93' }
 /**
- * The versions of Node that the images promise. An image that is not in this list promises {@link LEGACY}. The code
- * always runs under the Node of the server.
+ * The versions of Node that `process` reports for an image. For other images, `process` reports {@link LEGACY}. The
+ * code always runs under the Node of the server.
  */
 const VERSIONS: Readonly<Record<string, Readonly<Record<'node' | 'v8' | 'modules', string>>>> = {
   node22: { node: '22.22.0', v8: '12.4.254.21-node.33', modules: '127' },
@@ -28,14 +25,14 @@ type Print = (...values: unknown[]) => void
 export interface ProcessContext {
   image: string
   console: Record<'error' | 'log' | 'warn', Print>
-  /** Makes a callback keep the current values of `AsyncLocalStorage`. */
+  /** The returned callback keeps the current values of `AsyncLocalStorage`. */
   inherit(callback: Callback): Callback
   isOver(): boolean
-  /** ms since 1970, as the code sees the time. */
+  /** The time that the code reads, in ms since 1970. */
   date(): number
 }
 
-/** Returns a function that gives ms since the start of the run. */
+/** The returned function returns ms since the start of the run. */
 function createClock(): () => number {
   const start = now()
   return () => Math.floor((now() - start) * STEPS_PER_MS) / STEPS_PER_MS
@@ -47,7 +44,7 @@ export function createProcess({ image, console, inherit, isOver, date }: Process
   const later = (callback: Callback, ...args: unknown[]) => {
     if (typeof callback !== 'function') throw new TypeError('The callback must be a function')
     const work = inherit(callback)
-    // The callback checks whether the run is over, because the run may end before Node calls the callback.
+    // The run may end before Node calls the callback.
     nextTick(() => void (isOver() || work(...args)))
   }
   const versions = { ...(VERSIONS[image] ?? LEGACY) }
@@ -87,7 +84,7 @@ export function createProcess({ image, console, inherit, isOver, date }: Process
     listenerCount: () => 0,
     emit: () => false,
   }
-  // These methods do nothing, because no event of the process reaches the code.
+  // No event of the process reaches the code.
   for (const name of LISTENING) process[name] = () => process
   define(process, Symbol.toStringTag, 'process', false)
   const performance = {
@@ -123,7 +120,6 @@ function refuse(name: string): () => never {
   }
 }
 
-/** Prints each text as a line of the console. */
 function createOutput(print: Print, later: (callback: Callback) => void) {
   const write = (text: unknown, ...more: unknown[]): boolean => {
     print(String(text).replace(/\n$/, ''))

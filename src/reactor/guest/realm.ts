@@ -1,5 +1,5 @@
 /**
- * The realm of reactor code. SES locks down this process, and each run gets its own compartment. Only the guest may
+ * The realm of reactor code. SES locks down this process, and each run gets a separate compartment. Only the guest may
  * import this file, because the lockdown changes the whole process and cannot be undone.
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
@@ -21,23 +21,21 @@ import { HIDDEN_WRITABLE_CLASSES, TransformStream, WritableStream } from './writ
 
 import 'ses'
 
-/** The wrapper is on the first line of the code, so that line numbers in stacks are not shifted. */
+/** On the first line of the code, so that line numbers in stacks stay correct. */
 const WRAPPER = '(function (exports, require, module, __filename, __dirname) {'
 /**
- * This function wraps the text of a package, and makes `Object` a local variable. Without the wrapper, the package
- * searches `Object` in the scopes of SES thousands of times while it loads, which takes about a third of the time of
- * loading.
+ * Makes `Object` a local variable. Otherwise a package searches `Object` in the scopes of SES thousands of times, which
+ * takes about a third of the time of loading.
  */
 const PACKAGE_WRAPPER =
   '(function (Object) { return function (exports, require, module, __filename, __dirname) {'
 const MAIN_FILE = 'reactor.js'
 const MAX_FRAMES = 20
-/** SES adds these globals to a compartment. The globals in this list are not part of the language. */
+/** SES adds these globals, which are not part of the language. */
 const SES_NAMES = ['Compartment', 'harden', 'lockdown', 'assert', 'ModuleSource']
 
 export type RunGlobals = Record<string, unknown> & { fetch: ReturnType<typeof createFetch> }
 
-/** The objects that belong to one run. `scope`: the values that the `AsyncLocalStorage` of the run uses. */
 interface RunParts {
   globals: RunGlobals
   lazyGlobals: Record<'process' | 'performance', object>
@@ -54,8 +52,8 @@ interface Ses {
 }
 
 /**
- * Locks down this process and creates what all runs share. `load` evaluates code in a new compartment. `packages`: the
- * texts of packages, by name.
+ * Locks down this process, and creates the objects that all runs share. `load` evaluates code in a new compartment.
+ * `packages`: texts of packages by name.
  */
 export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) {
   const { Compartment, harden, getStackString } = lockDownProcess()
@@ -91,8 +89,7 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
       Reflect.apply(work, module.exports, [module.exports, ownRequire, module, filename, '/'])
       return module.exports
     }
-    // The package `node-fetch` needs modules that do not exist for reactor code, so `require` provides a `node-fetch`
-    // of our own.
+    // The npm package `node-fetch` needs modules that do not exist here, so `require` provides a replacement.
     const findPackage = (name: string) => (name === 'node-fetch' ? undefined : packages.get(name))
     const { fetch } = globals
     const own: Internals = { ...internals, fetch, scope }
@@ -112,9 +109,9 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
 }
 
 function lockDownProcess(): Omit<Ses, 'lockdown'> {
-  // Buffers from Node's pool would share memory with each other.
+  // Buffers from a pool would share memory with each other.
   NodeBuffer.poolSize = 0
-  // `lockdown` is read before `stripForLockdown` removes it.
+  // Read before `stripForLockdown` removes `lockdown`.
   const { lockdown } = globalThis as unknown as Ses
   stripForLockdown()
   lockdown({
@@ -142,7 +139,7 @@ function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unkno
     return controller.signal
   })
   return {
-    // Replaces the `Date` and `Math` of SES compartments, which have neither the time nor random numbers.
+    // The `Date` and `Math` of SES compartments have neither the time nor random numbers.
     ...{ Date: GuestDate, Math, Intl, Float32Array, Float64Array },
     ...{ Buffer, URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, crypto },
     ...{ Headers, Request, Response, ReadableStream, AbortController, AbortSignal, Event, EventTarget },
@@ -151,7 +148,7 @@ function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unkno
   }
 }
 
-/** Defines a global that `make` creates at its first use. Code may replace the global before its first use. */
+/** `make` creates the global at its first use. Code may replace the global before that. */
 function defineLazily(global: object, name: string, make: () => unknown): void {
   const accessors = {
     get: () => {
@@ -164,7 +161,7 @@ function defineLazily(global: object, name: string, make: () => unknown): void {
   Object.defineProperty(global, name, { ...accessors, enumerable: true, configurable: true })
 }
 
-/** Hardens the classes and prototypes that code can reach only through calls, because no global leads to them. */
+/** Hardens the classes and prototypes that code can reach only through calls. */
 function hardenHiddenPrototypes(harden: Ses['harden']): void {
   const segments = new Intl.Segmenter('en').segment('a')
   for (const each of [segments, segments[Symbol.iterator]()]) harden(Object.getPrototypeOf(each) as object)
@@ -172,8 +169,8 @@ function hardenHiddenPrototypes(harden: Ses['harden']): void {
 }
 
 /**
- * Removes frames outside of reactor code, because they contain paths of this machine. The columns in the first line of
- * the code are corrected, because the wrapper shifts them.
+ * Removes frames outside of reactor code, because they contain paths of this machine. Subtracts the length of the
+ * wrapper from columns of the first line.
  */
 function cleanStack(stack: string): string | undefined {
   const isOurs = (line: string) =>
@@ -185,8 +182,7 @@ function cleanStack(stack: string): string | undefined {
     .map((line) => line.trim())
     .filter(isOurs)
     .map((line) => line.replace(/\b(reactor\.js:1:)(\d+)/, unwrap))
-    // SES evaluates a module as a method of the global object, so the frame is named `Object.eval`. Node itself names
-    // the frame of a module `Object.<anonymous>`.
+    // SES names the frame of a module `Object.eval`. Node's name is `Object.<anonymous>`.
     .map((line) => line.replace(/^at Object\.eval \(/, 'at Object.<anonymous> ('))
   return frames.length === 0 ? undefined : frames.slice(0, MAX_FRAMES).join('\n')
 }

@@ -14,7 +14,7 @@ export type Send = (message: object, body?: Uint8Array) => void
 
 export interface RunContext {
   image: string
-  /** Returns ms since 1970, as the code sees the time. */
+  /** The time that the code reads, in ms since 1970. */
   date(): number
   describeError: DescribeError
 }
@@ -43,10 +43,7 @@ export class Run {
     this.#describeProcess = { image, date }
   }
 
-  /**
-   * `process` and `performance`. Most code does not use these two objects, so both are created at the first use of
-   * either.
-   */
+  /** Most code does not use `process` and `performance`, so both are created when one of them is first used. */
   get lazyGlobals(): ReturnType<typeof createProcess> {
     this.#lazyGlobals ??= createProcess({
       ...this.#describeProcess,
@@ -98,7 +95,6 @@ export class Run {
     }
   }
 
-  /** Sends the final message of the run. Later messages of the code are dropped. */
   end({ body, ...message }: Done): void {
     this.#send(message, body)
     this.#isOver = true

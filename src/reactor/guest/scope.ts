@@ -1,12 +1,12 @@
 /**
- * The values of `AsyncLocalStorage`. Each promise inherits the values of the callback that creates it. Node's own
- * implementation is not used, because it would add properties to the promises of reactor code.
+ * The values of `AsyncLocalStorage`. Each promise inherits the values of the callback that creates it. Node's
+ * implementation would add properties to the promises of reactor code.
  */
 import { loadV8 } from './late.js'
 
 type Values = ReadonlyMap<object, unknown>
 type Work = () => unknown
-/** Runs `work` with the values that were current when this `Restore` was made. */
+/** Runs `work` with the values that were current when `capture` was called. */
 export type Restore = (work: Work) => unknown
 
 const NOTHING: Values = new Map()
@@ -14,7 +14,7 @@ const runNow: Restore = (work) => work()
 
 export type Scope = ReturnType<typeof createScope>
 
-/** Makes the scope of one run. A scope costs nothing until the code stores a value. */
+/** Creates the scope of one run. A scope costs nothing until the code stores a value. */
 export function createScope() {
   let current = NOTHING
   let inherited = new WeakMap<object, Values>()

@@ -1,6 +1,6 @@
 /**
  * The membrane between reactor code and Node. Reactor code gets no error, object or function of Node. Node gets no
- * value that could run reactor code.
+ * value that can run reactor code.
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
 
@@ -8,7 +8,7 @@ import { Buffer as NodeBuffer } from 'node:buffer'
 export type Any = any
 export type Work = (...args: Any[]) => Any
 
-/** Copies `error` into an error of the language, because reactor code could modify the classes of Node's errors. */
+/** Reactor code could modify the classes of Node's errors, so `error` is copied into an error of the language. */
 export function plainError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error('The call failed')
   const { message, name, code } = error as Error & { code?: unknown }
@@ -32,17 +32,16 @@ export function getterOf(prototype: object, name: PropertyKey): (this: unknown) 
 }
 
 /**
- * The accessors are read from the original prototypes, because reactor code can define properties with the names of
- * these accessors.
+ * Reads the accessors from the original prototypes, because reactor code can define other properties with these names.
  */
 const PLACES = [Object.getPrototypeOf(Uint8Array.prototype) as object, DataView.prototype].map((prototype) =>
   ['buffer', 'byteOffset', 'byteLength'].map((name) => getterOf(prototype, name)),
 )
-/** The name of the class of a typed array; undefined for other values. */
+/** The class name of a typed array. Undefined for other values. */
 export const kindOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)
 const bufferLength = getterOf(ArrayBuffer.prototype, 'byteLength')
 
-/** A Node buffer over the memory of `value`; undefined if `value` is neither an ArrayBuffer nor a view of an ArrayBuffer. */
+/** Returns a Node buffer over the same memory, or undefined if `value` is neither an ArrayBuffer nor a view. */
 export function viewMemory(value: unknown): NodeBuffer | undefined {
   const isView = ArrayBuffer.isView(value)
   if (!isView && !(value instanceof ArrayBuffer)) return undefined
@@ -52,13 +51,11 @@ export function viewMemory(value: unknown): NodeBuffer | undefined {
   return Reflect.construct(Uint8Array, place, NodeBuffer) as NodeBuffer
 }
 
-/**
- * Like {@link viewMemory}, but requires that `value` has memory. @throws TypeError if `value` is neither an ArrayBuffer
- * nor a view
- */
+/** @throws TypeError if `value` is neither an ArrayBuffer nor a view */
 export function requireMemory(value: unknown): NodeBuffer {
   const memory = viewMemory(value)
-  if (memory === undefined) throw new TypeError('The argument must be an ArrayBuffer or a view of one')
+  if (memory === undefined)
+    throw new TypeError('The argument must be an ArrayBuffer or a view of an ArrayBuffer')
   return memory
 }
 
@@ -76,7 +73,7 @@ export class Hidden<T extends object> {
     this.#raw.set(facade, raw)
   }
 
-  /** Returns the hidden object behind a facade. @throws TypeError if the object is not a facade */
+  /** @throws TypeError if no object is hidden behind `facade` */
   get(facade: object): T {
     const raw = this.#raw.get(facade)
     if (raw === undefined) throw new TypeError('Illegal invocation')
@@ -84,8 +81,8 @@ export class Hidden<T extends object> {
   }
 
   /**
-   * Adds members of hidden objects to a class. `sets`: the properties that code may set, as text. `methods`: the
-   * methods whose arguments are converted to text.
+   * Adds members of hidden objects to a class. `reads`: properties that code can read. `sets`: properties that code can
+   * also set, as text. `methods`: methods whose arguments are converted to text.
    */
   addMembers(
     { prototype }: { prototype: object },

@@ -1,12 +1,11 @@
 /**
- * Parses reactor code, and rewrites harmless text that SES refuses. The parser runs in the guest, because parsing
- * hostile text can take long.
+ * Parses reactor code, and rewrites harmless text that SES refuses. Runs in the guest, because parsing hostile text can
+ * take long.
  */
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
 import type { Fault, Position } from '../messages.js'
 import { findMisplaced } from './es-module.js'
 
-/** `others`: further errors of the code, in the order of the code. */
 export class SourceError extends Error {
   readonly line: number
   readonly column: number
@@ -23,20 +22,20 @@ export class SourceError extends Error {
 export const START: Position = { line: 1, column: 1 }
 
 const MAX_MESSAGE_CHARACTERS = 200
-/** How many statements of an ES module one error explains. */
+/** An error explains at most this many statements of an ES module. */
 const MAX_EXPLAINED = 20
 
 type Edit = Record<'start' | 'end', number> & { text: string }
 
-/** SES refuses these texts in any position, even in strings and comments; see its `transforms.js`. */
+/** SES refuses these texts even in strings and comments: see `transforms.js` of SES. */
 const SUSPECT = /(\\*)(import(?=\s*(?:\(|\/[/*]))|eval(?=\s*\()|<(?=!--))|(?<=--)>/g
 const ESCAPES: Readonly<Record<string, string>> = { import: '\\x69mport', eval: '\\x65val', '<': '\\x3c' }
 const NAMES = new Map(Object.entries({ import: '\\u0069mport', eval: '\\u0065val' }))
 
 /**
- * Parses CommonJS code in strict mode. The result is equivalent to the code and has the same lines. Only the results of
- * `String.raw`, `source` and `toString` may differ. @throws SourceError for syntax errors, `import()`, direct `eval()`
- * and HTML-like comments
+ * Parses CommonJS code in strict mode. The result has the same lines and the same meaning, but `String.raw`, `source`
+ * and `toString` may give other texts.
+ * @throws SourceError for syntax errors, `import()`, direct `eval()` and HTML-like comments
  */
 export function prepareSource(code: string): string {
   const tokens: Token[] = []
@@ -52,9 +51,8 @@ export function prepareSource(code: string): string {
 }
 
 /**
- * Like {@link prepareSource}, for a package. If the text contains nothing that SES refuses, it is not parsed, because
- * parsing a large package takes seconds and 80 MiB. If a package that is not parsed has a syntax error, SES reports the
- * error.
+ * Like {@link prepareSource}, for a package. Parsing a large package takes seconds and 80 MiB, so a text is parsed only
+ * if it contains something that SES refuses. SES reports syntax errors of other packages.
  */
 export function preparePackage(text: string): string {
   const code = text.replace(/^#!/, '//')
@@ -67,8 +65,8 @@ function locate(code: string, offset: number): Position {
 }
 
 /**
- * Calls `see` for every node under `root`. If `see` returns false for a node, the function skips the nodes below this
- * node. The function uses no recursion, because nodes can be nested deeply.
+ * Calls `see` for `root` and all nodes below it. If `see` returns false for a node, the nodes below that node are
+ * skipped. Uses no recursion, because nodes can be nested deeply.
  */
 function visit(root: Node, see: (node: Node) => unknown): void {
   const open: unknown[] = [root]
@@ -81,7 +79,7 @@ function visit(root: Node, see: (node: Node) => unknown): void {
   }
 }
 
-/** The standard parser would accept code of the sloppy mode, which later fails in SES without a position. */
+/** The standard parser would accept code of the sloppy mode, for which SES later reports no position. */
 class StrictParser extends Parser {
   strict: boolean
 
@@ -103,8 +101,7 @@ function parse(code: string, tokens: Token[], comments: Comment[]): Program {
     })
   } catch (error) {
     const { message, loc } = error as SyntaxError & { loc?: { line: number; column: number } }
-    // The position at which the stack overflows depends on the size of the stack, so this error is reported without a
-    // position.
+    // The position at which the stack overflows depends on the size of the stack, so no position is reported.
     if (error instanceof RangeError || message.startsWith('Not enough stack space'))
       throw new SourceError('The code nests too deeply to be compiled', START)
     const explained = explainModule(code)
@@ -114,17 +111,16 @@ function parse(code: string, tokens: Token[], comments: Comment[]): Program {
   }
 }
 
-/** If the code is an ES module, returns an error that says how to write the code as CommonJS. */
+/** Returns an error that explains how to write an ES module as CommonJS. Undefined if the code is no ES module. */
 function explainModule(code: string): SourceError | undefined {
-  // The code is parsed again only if it contains `import`, `export` or `await`. Most code with a syntax error contains
-  // none of these words.
+  // Most code with a syntax error contains none of these words, and is not parsed again.
   if (!/\b(?:import|export|await)\b/.test(code)) return undefined
   let program: Program
   try {
     const options = { allowAwaitOutsideFunction: true, allowReturnOutsideFunction: true } as const
     program = Parser.parse(code, { ecmaVersion: 2024, sourceType: 'module', ...options })
   } catch {
-    // If the code is no ES module either, the error from parsing it as a script is reported.
+    // The code is no ES module either, so the caller reports the first error.
     return undefined
   }
   const [first, ...others] = findMisplaced(code, program, findOuterAwaits(program))
@@ -133,7 +129,6 @@ function explainModule(code: string): SourceError | undefined {
   return first && new SourceError(first.message, first, others)
 }
 
-/** The `await` expressions that are in no function. */
 function findOuterAwaits(program: Program): Node[] {
   const found: Node[] = []
   const see = (node: Node) => {
@@ -161,11 +156,11 @@ function* findTokenEdits(code: string, tokens: readonly Token[]): Generator<Edit
   }
 }
 
-/** An escape by character code means the same in strings, templates and regular expressions. */
+/** Escapes by character code work in strings, templates and regular expressions. */
 function escapeSuspect(_whole: string, slashes?: string, word?: string): string {
   if (slashes === undefined || word === undefined) return '\\x3e'
-  // If the number of backslashes is odd, the last backslash escapes the first letter of the word. The backslash that
-  // escapes the first letter is dropped.
+  // If the number of backslashes is odd, the last backslash escapes the first letter of the word, so this backslash is
+  // dropped.
   return `${slashes.slice(slashes.length % 2)}${ESCAPES[word]}`
 }
 
@@ -175,7 +170,7 @@ function* findCommentEdits(code: string, comments: readonly Comment[]): Generato
     if (text.startsWith('<!--') || text.startsWith('-->'))
       throw new SourceError('HTML-like comments are not part of this language; use //', locate(code, start))
     if (text.search(SUSPECT) < 0) continue
-    // Line breaks are kept, because a line break inside a comment can end a statement.
+    // Keeps line breaks, because a line break inside a comment can end a statement.
     yield { start, end, text: text.replaceAll(/[^\n\r\u2028\u2029]/g, ' ') }
   }
 }
@@ -192,7 +187,7 @@ function refuseNode(code: string, node: Node): void {
     throw new SourceError('eval() is not available to reactor code', locate(code, node.start))
 }
 
-/** Escapes property names that SES would take for an import or a direct eval: `{ import(x) {} }`, `a.eval(b)`. */
+/** Escapes property names that SES would mistake for an import or a direct eval: `{ import(x) {} }`, `a.eval(b)`. */
 function findNameEdit(code: string, node: Node): Edit | undefined {
   const { key, property, computed } = node as Node & { key?: Node; property?: Node; computed?: boolean }
   const name = key ?? property
@@ -208,8 +203,7 @@ function applyEdits(code: string, edits: Edit[]): string {
   const pieces: string[] = []
   let at = 0
   for (const { start, end, text } of edits) {
-    // The key and the value of a shorthand property have the same position, so only the first of two edits is applied
-    // there.
+    // The key and the value of a shorthand property have the same position and the same edit.
     if (start < at) continue
     pieces.push(code.slice(at, start), text)
     at = end

@@ -1,13 +1,13 @@
 /**
- * `ReadableStream` for reactor code. The classes are our own, because Node's streams lead to other objects of Node. A
- * stream works only when the code calls it, so no work of a stream continues after a run.
+ * `ReadableStream` for reactor code. The classes are our own, because code could reach other objects of Node through
+ * Node's streams. A stream works only when the code calls it, so no work of a stream continues after a run.
  */
 import { type Any, define, Hidden, viewMemory } from './shield.js'
 
 /** The limit for chunks that wait in a stream, and for reads that wait for a chunk. */
 export const MAX_WAITING = 10_000
 const CHUNK_BYTES = 64 * 1024
-/** The limit for a stream that is read as a whole. */
+/** The limit of bytes for a stream that is read as a whole. */
 const MAX_BYTES = 16 * 1024 * 1024
 
 type Result = { value: unknown; done: boolean }
@@ -19,7 +19,7 @@ interface Waiting {
 
 type Source = { [name in 'start' | 'pull' | 'cancel']?: (given: unknown) => unknown }
 
-/** The state that a stream, its controller and its reader share. */
+/** A stream, its controller and its reader share this state. */
 class Flow {
   readonly #source: Source
   readonly #controller: ReadableStreamDefaultController
@@ -70,7 +70,7 @@ class Flow {
     this.#pull()
   }
 
-  /** Ends the stream after the waiting chunks were read. @throws TypeError if the stream has ended */
+  /** Ends the stream after the waiting chunks were read. @throws TypeError if the stream is already closed */
   close(): void {
     if (this.#phase !== 'readable') throw new TypeError('The stream is closed')
     this.#phase = 'closing'
@@ -111,7 +111,6 @@ class Flow {
     })
   }
 
-  /** Drops the waiting chunks, and informs the source. */
   async cancel(reason: unknown): Promise<void> {
     this.isDisturbed = true
     if (this.#phase === 'errored') throw this.#reason
@@ -122,13 +121,11 @@ class Flow {
     if (cancel !== undefined) await Reflect.apply(cancel, this.#source, [reason])
   }
 
-  /** Rejects the pending reads of a reader that releases the stream. */
   release(): void {
     this.reader = undefined
     for (const read of this.#reads.splice(0)) read.reject(new TypeError('The reader was released'))
   }
 
-  /** Settles when the stream ends. */
   ended(): Promise<void> {
     return new Promise((resolve, reject) => {
       const tell = () => (this.#phase === 'errored' ? reject(this.#reason) : resolve())
@@ -146,8 +143,7 @@ class Flow {
       return
     }
     this.#isPulling = true
-    // `pull` of the source is called in a promise callback. Therefore, if the source enqueues a chunk at once, the
-    // calls of `pull` are not nested.
+    // Calls `pull` in a promise callback, so that calls are not nested if the source enqueues a chunk at once.
     Promise.resolve()
       .then(() => Reflect.apply(pull, this.#source, [this.#controller]))
       .then(
@@ -183,11 +179,11 @@ export class ReadableStreamDefaultController {
   }
 }
 
-/** Only code with this key can make a controller. Reactor code cannot reach the key. */
+/** Only code with this key can create a controller. Reactor code cannot reach the key. */
 const KEY = {}
 
 interface Reading {
-  /** The stream of the reader. Undefined after the reader has released the stream. */
+  /** Undefined after the reader has released the stream. */
   flow: Flow | undefined
   closed: Promise<void>
 }
@@ -206,7 +202,7 @@ export class ReadableStreamDefaultReader {
     if (!(stream instanceof ReadableStream)) throw new TypeError('The argument must be a ReadableStream')
     if (flow.reader !== undefined) throw new TypeError('The stream is locked to a reader')
     const closed = flow.ended()
-    // This handler does nothing: without a handler, the rejection of `closed` would end the run.
+    // Without a handler, the rejection of `closed` would end the run.
     closed.catch(() => undefined)
     flow.reader = this
     readers.set(this, { flow, closed })
@@ -228,8 +224,7 @@ export class ReadableStreamDefaultReader {
 }
 
 /**
- * Reads a function from an object that the code passed. The function reads the member only once, because a getter could
- * return another value at the second read.
+ * Reads the member only once, because a getter could return another value at the second read.
  * @throws TypeError for a value that is no function
  */
 export function methodOf(given: Any, name: string): ((...given: unknown[]) => unknown) | undefined {
@@ -270,9 +265,7 @@ export class ReadableStream {
     if (this.locked) throw new TypeError('The stream is locked to a reader')
     return flows.get(this).cancel(reason)
   }
-  /**
-   * Returns two streams with the same chunks. If one stream has read a chunk, the chunk waits in the other stream.
-   */
+  /** Returns two streams with the same chunks. A chunk that one stream has read waits in the other stream. */
   tee(): [ReadableStream, ReadableStream] {
     const reader = this.getReader()
     const controllers: ReadableStreamDefaultController[] = []
@@ -342,13 +335,12 @@ define(
   false,
 )
 
-/** The classes to which no global leads. Reactor code reaches these classes only through calls. */
+/** Reactor code reaches these classes only through calls, not through a global. */
 export const HIDDEN_CLASSES: readonly object[] = [
   ReadableStreamDefaultReader,
   ReadableStreamDefaultController,
 ]
 
-/** Returns true if a chunk was read or the stream was cancelled. */
 export function isDisturbed(stream: ReadableStream): boolean {
   return flows.get(stream).isDisturbed
 }
@@ -359,7 +351,7 @@ export function isLocked(stream: ReadableStream): boolean {
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** Makes a stream that gives `bytes` in chunks. Each chunk is a copy of a part of `bytes`. */
+/** Each chunk is a copy of a part of `bytes`. */
 export function streamOf(bytes: Bytes): ReadableStream {
   let at = 0
   const pull = (controller: ReadableStreamDefaultController) => {
@@ -372,8 +364,8 @@ export function streamOf(bytes: Bytes): ReadableStream {
 }
 
 /**
- * Reads a whole stream of bytes, which stays locked. @throws TypeError for chunks that are no bytes, RangeError if the
- * stream is too long, and any error that the source throws
+ * Reads a whole stream of bytes, which stays locked.
+ * @throws TypeError for chunks that are no bytes, RangeError if the stream is too long, and errors of the source
  */
 export async function collect(stream: ReadableStream): Promise<Bytes> {
   const flow = flowOf(new ReadableStreamDefaultReader(stream))

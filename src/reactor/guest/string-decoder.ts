@@ -1,4 +1,3 @@
-/** `StringDecoder` for reactor code. This class uses the class `StringDecoder` of Node. */
 import { StringDecoder as NodeDecoder } from 'node:string_decoder'
 import { guard, Hidden, requireMemory } from './shield.js'
 

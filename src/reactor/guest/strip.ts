@@ -1,8 +1,7 @@
 /**
- * Removes everything that reactor code does not need from the start realm and from the process object. This removal is
- * a second layer of defense, because code in an SES compartment can reach neither the start realm nor the process
- * object. The lists in this file name the members that are kept. Therefore globals that a later version of Node adds
- * are removed too.
+ * Removes everything that reactor code does not need from the start realm and from the process object. This is a second
+ * layer of defense: code in an SES compartment can reach neither the start realm nor the process object. The lists name
+ * the members that stay, so globals that a later version of Node adds are removed too.
  */
 import * as module from 'node:module'
 
@@ -13,12 +12,12 @@ const LANGUAGE =
   Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol SyntaxError TypeError URIError
   Uint16Array Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI
   encodeURIComponent escape globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
-/** The lockdown itself uses these evaluators, so they are removed after the lockdown. */
+/** Removed after the lockdown, which uses these evaluators. */
 const EVALUATORS = ['Function', 'eval']
-/** The members of `Intl` that ECMA-402 defines. V8 adds another class to `Intl`. The guest removes this class. */
+/** The members of `Intl` in ECMA-402. V8 adds another class, which is removed. */
 const INTL = `Collator DateTimeFormat DisplayNames DurationFormat ListFormat Locale NumberFormat PluralRules
   RelativeTimeFormat Segmenter getCanonicalLocales supportedValuesOf`.split(/\s+/)
-/** Members of `process` that Node itself uses at run time. These members have no effect outside of this process. */
+/** Node itself uses these members of `process` at run time. They have no effect outside of this process. */
 const PROCESS =
   `_events _eventsCount _exiting _fatalException _maxListeners _tickCallback arch domain emitWarning exitCode
   features argv0 hasUncaughtExceptionCaptureCallback nextTick permission platform version versions`.split(
@@ -29,7 +28,7 @@ const PROCESS =
 export function stripForLockdown(): void {
   keep(globalThis, [...LANGUAGE, ...EVALUATORS])
   keep(Intl, INTL)
-  // An empty console is defined, because the lockdown needs a console.
+  // The lockdown needs a console.
   Object.assign(globalThis, { console: {} })
 }
 
@@ -38,12 +37,11 @@ export function stripAfterLockdown(): void {
   keep(globalThis, LANGUAGE)
 }
 
-/** The last step: removes all members of the process object that are not in `PROCESS`, and disables `import()`. */
+/** The last step: keeps only the members in `PROCESS`, and disables `import()`. */
 export function stripProcess(node: object): void {
   keep(node, PROCESS)
   Object.defineProperty(node, 'env', { value: Object.freeze({}) })
-  // Older versions of Node lack `registerHooks`. In versions of Node without `registerHooks`, `import()` does not work
-  // in a script such as the guest.
+  // In versions of Node without `registerHooks`, `import()` does not work in a script such as the guest.
   const { registerHooks } = module as { registerHooks?: (hooks: object) => void }
   registerHooks?.({
     resolve: () => {
@@ -52,10 +50,10 @@ export function stripProcess(node: object): void {
   })
 }
 
-/** Deletes all properties of `target` except `names`. @throws TypeError if a property cannot be deleted */
+/** @throws TypeError if a property cannot be deleted */
 function keep(target: object, names: readonly string[]): void {
   for (const key of Reflect.ownKeys(target)) {
-    // Symbols on the global object come from Node and are deleted. Symbols on other objects stay.
+    // Symbols of the global object come from Node and are deleted. Symbols of other objects stay.
     if (typeof key === 'string' ? names.includes(key) : target !== globalThis) continue
     if (!Reflect.deleteProperty(target, key)) throw new TypeError(`${String(key)} cannot be removed`)
   }

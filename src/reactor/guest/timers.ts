@@ -1,12 +1,12 @@
 /**
- * Timers for one run. Node's timer objects link to all other timers of the process, so the code gets timer objects of
- * our own.
+ * Timers for one run. Code could reach all timers of the process through a timer object of Node, so it gets objects of
+ * our own classes.
  */
 import { clearTimeout, setTimeout } from 'node:timers'
 import type { Restore } from './scope.js'
 import { define, Hidden } from './shield.js'
 
-/** `queueMicrotask` is read here, before `stripForLockdown` removes it. */
+/** Read here, before `stripForLockdown` removes `queueMicrotask`. */
 const { queueMicrotask } = globalThis
 const MAX_TIMERS = 10_000
 const MAX_DELAY_MS = 2 ** 31 - 1
@@ -23,8 +23,8 @@ interface Timer {
 const timers = new Hidden<Timer>()
 
 /**
- * The object that `setTimeout` and the other functions that start timers return. At the end of a run all timers are
- * cancelled, so `ref` and `unref` do nothing.
+ * The result of `setTimeout` and similar functions. The end of a run cancels all timers, so `ref` and `unref` do
+ * nothing.
  */
 export class Timeout {
   constructor(timer: unknown) {
@@ -55,13 +55,12 @@ export class Timeout {
 define(Timeout.prototype, Symbol.toStringTag, 'Timeout', false)
 
 /**
- * Records the inner timer objects that this module has made. Reactor code can reach none of these inner objects, so it
- * cannot call the constructor of `Timeout`.
+ * The inner timers that this module has made. Reactor code can reach none of these timers, so it cannot call the
+ * constructor of `Timeout`.
  */
 const made = new WeakSet<object>()
 const isTimer = (value: unknown): value is Timer => made.has(value as object)
 
-/** `capture`: the function `capture` of the scope of the run (`scope.ts`). */
 export function createTimers(capture: () => Restore) {
   const pending = new Map<number, NodeJS.Timeout>()
   let last = 0
@@ -101,7 +100,6 @@ export function createTimers(capture: () => Restore) {
     clearTimeout(pending.get(id))
     pending.delete(id)
   }
-  /** Takes a timer or its number, which can be a text. Any other value is ignored. */
   function clear(given: unknown): void {
     if (given instanceof Timeout) given.close()
     else if (typeof given === 'number' || typeof given === 'string') stop(Number(given))

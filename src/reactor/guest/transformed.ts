@@ -1,4 +1,4 @@
-/** The message that a transform gets, and the message or answer that it returns. */
+/** The message that a transform receives, and its result: a message or an answer. */
 import { Buffer } from 'node:buffer'
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -11,15 +11,15 @@ type Direction = TransformedMessage['direction']
 const EMPTY = Buffer.alloc(0)
 
 /**
- * The result of a transform must have one of these members, or be an empty object. The result may have further members,
- * because code may return its argument.
+ * The result of a transform must have one of these members, or be an empty object. More members are allowed, because
+ * code may return its argument.
  */
 const MEMBERS: Readonly<Record<Direction, readonly string[]>> = {
   request: ['req', 'res', 'body', 'headers'],
   response: ['res', 'body', 'headers'],
 }
 
-/** Builds the message that a transform receives. The host never parses the body of this message. */
+/** Only the guest parses the body, never the host. */
 export function describeMessage({ direction, headers, ...message }: TransformedMessage, bytes: Buffer) {
   const body = readBodyValue(headers, bytes.toString())
   return { body, headers, ...message }
@@ -27,7 +27,8 @@ export function describeMessage({ direction, headers, ...message }: TransformedM
 
 /**
  * Reads the result of a transform: a message, or an answer in place of a request. An empty object leaves the message
- * unchanged. @throws Error if the result is neither a message nor an answer
+ * unchanged.
+ * @throws Error if the result is neither a message nor an answer
  */
 export function readTransformed(result: unknown, direction: Direction): { raw: Transformed; body?: Buffer } {
   if (!isObject(result)) throw new Error('a transform must return an object')

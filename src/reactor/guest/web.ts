@@ -1,6 +1,6 @@
 /**
- * `URL`, `Headers`, `Request`, `Response` and `fetch` for reactor code. The classes are our own, and use Node's URL
- * parser.
+ * `URL`, `Headers`, `Request`, `Response` and `fetch` for reactor code. The classes are our own. Only the URL parser is
+ * Node's.
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { URLSearchParams as NodeParams, URL as NodeURL } from 'node:url'
@@ -128,12 +128,11 @@ function toHeaderValue(value: unknown): string {
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** Answers with these statuses have no body. */
 const WITHOUT_BODY: readonly number[] = [101, 204, 205, 304]
 
 /**
- * A body is bytes, a stream of the code, or null. `stream`: the stream of the code, or a stream of `bytes` that is made
- * when the code asks for a stream.
+ * Bytes, a stream of the code, or nothing. `stream` can also be a stream of `bytes`, which is created when the code
+ * asks for a stream.
  */
 interface Content {
   bytes?: Bytes | undefined
@@ -179,7 +178,7 @@ class Body {
     if (stream !== undefined || bytes === undefined) return stream ?? null
     const made = streamOf(message.isUsed ? NOTHING : bytes)
     message.stream = made
-    // After the body was read as a whole, its stream stays locked, so that nobody can read it.
+    // After the body was read as a whole, the stream of the body stays locked, so that nobody can read the stream.
     if (message.isUsed) new ReadableStreamDefaultReader(made)
     return made
   }
@@ -264,7 +263,6 @@ export class Request extends Body {
 }
 requests.addMembers(Request, { reads: 'method redirect signal' })
 
-/** Returns the content for a copy of an unused body. A stream of the code is divided into two streams. */
 function split(message: Message): unknown {
   if (message.bytes !== undefined || message.stream === undefined) return message.bytes
   const [own, other] = Reflect.apply(ReadableStream.prototype.tee, message.stream, [])
@@ -272,7 +270,7 @@ function split(message: Message): unknown {
   return other
 }
 
-/** @throws TypeError for a stream that was read or is locked */
+/** @throws TypeError if a stream was read or is locked */
 function toContent(body: unknown): { content: Content; type?: string } {
   if (body === undefined || body === null) return { content: {} }
   if (body instanceof ReadableStream) {

@@ -1,6 +1,6 @@
 /**
- * `WritableStream` and `TransformStream` for reactor code. The classes are our own, because Node's streams lead to other
- * objects of Node. A stream works only when the code calls it.
+ * `WritableStream` and `TransformStream` for reactor code. The classes are our own, because code could reach other
+ * objects of Node through Node's streams. A stream works only when the code calls it.
  */
 import { AbortController, type AbortSignal } from './events.js'
 import { type Any, define, Hidden } from './shield.js'
@@ -15,10 +15,7 @@ interface Job {
   reject(reason: unknown): void
 }
 
-/**
- * A promise with the functions that settle it. If the promise rejects and nobody handles the rejection, the run does
- * not end.
- */
+/** An unhandled rejection of the promise does not end the run. */
 function createDeferred() {
   let resolve!: () => void
   let reject!: (reason: unknown) => void
@@ -30,7 +27,7 @@ function createDeferred() {
   return { promise, resolve, reject }
 }
 
-/** The state that a stream, its controller and its writer share. */
+/** A stream, its controller and its writer share this state. */
 class Drain {
   readonly #sink: Sink
   readonly #controller: WritableStreamDefaultController
@@ -133,7 +130,6 @@ class Drain {
     this.closed.reject(reason)
   }
 
-  /** Drops the waiting chunks, and informs the sink. */
   async abort(reason: unknown): Promise<undefined> {
     if (this.#phase === 'closed' || this.#phase === 'errored') return undefined
     this.abortion.abort(reason)
@@ -145,7 +141,7 @@ class Drain {
 
 const drains = new Hidden<Drain>()
 
-/** Only code with this key can make a controller. Reactor code cannot reach the key. */
+/** Only code with this key can create a controller. Reactor code cannot reach the key. */
 const KEY = {}
 
 export class WritableStreamDefaultController {
@@ -160,7 +156,7 @@ export class WritableStreamDefaultController {
   }
 }
 
-/** The drain that receives what a writer writes. Undefined after the writer has released the stream. */
+/** `drain`: undefined after the writer has released the stream. */
 const writers = new Hidden<{ drain: Drain | undefined }>()
 
 function drainOf(writer: object): Drain {
@@ -241,10 +237,9 @@ function unlocked(stream: WritableStream): Drain {
   return drain
 }
 
-/** The state behind a transform stream and its controller. */
+/** A transform stream and its controller share this state. */
 interface Passage {
   output: ReadableStreamDefaultController
-  /** Ends the writable side. */
   stop(reason: unknown): void
 }
 
@@ -337,7 +332,7 @@ export class TransformStream {
   }
 }
 
-/** Closes the readable side of a transform stream if it is still open. After `terminate`, the readable side is already closed. */
+/** After `terminate`, the readable side is already closed. */
 function closeIfOpen(output: ReadableStreamDefaultController): void {
   try {
     output.close()
@@ -346,7 +341,6 @@ function closeIfOpen(output: ReadableStreamDefaultController): void {
   }
 }
 
-/** The options of `pipeTo`. */
 interface PipeOptions {
   preventClose?: unknown
   preventAbort?: unknown
@@ -382,7 +376,7 @@ async function pipe(source: ReadableStream, target: Any, options: PipeOptions = 
   }
 }
 
-/** The classes to which no global leads. Reactor code reaches these classes only through calls. */
+/** Reactor code reaches these classes only through calls, not through a global. */
 export const HIDDEN_WRITABLE_CLASSES: readonly object[] = [
   WritableStreamDefaultWriter,
   WritableStreamDefaultController,
@@ -394,12 +388,12 @@ const PIPES = {
     return pipe(this, target, options)
   },
   pipeThrough(this: ReadableStream, { readable, writable }: Any, options?: PipeOptions): ReadableStream {
-    // The error of the pipe is ignored here, because the readable side reports it.
+    // The readable side reports the error.
     pipe(this, writable, options).catch(() => undefined)
     return readable
   },
 }
-// These methods are defined here, because streams.ts does not know writable streams.
+// Defined here, because streams.ts does not import writable streams.
 for (const [name, method] of Object.entries(PIPES)) define(ReadableStream.prototype, name, method, false)
 
 for (const [Class, name] of [

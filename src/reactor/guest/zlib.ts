@@ -19,10 +19,11 @@ export function createZlib() {
       return work(bytes, { ...options, maxOutputLength: MAX_BYTES })
     })
     functions[name] = (bytes: unknown, options?: Any) => {
-      // The options are read first, because their accessors could change the length of the bytes.
+      // Reads the options first, because their accessors could change the length of the bytes.
       const picked = pick(options)
       const length = typeof bytes === 'string' ? bytes.length : viewMemory(bytes)?.length
-      if (length === undefined) throw new TypeError('zlib takes a text, an ArrayBuffer or a view of one')
+      if (length === undefined)
+        throw new TypeError('zlib takes a text, an ArrayBuffer or a view of an ArrayBuffer')
       if (length > MAX_BYTES) throw new RangeError(`zlib takes at most ${MAX_BYTES} bytes`)
       return limited(bytes, picked)
     }
@@ -30,7 +31,6 @@ export function createZlib() {
   return { functions, readConstants }
 }
 
-/** The constants of zlib that are numbers. */
 function readConstants(): Record<string, number> {
   const entries = Object.entries(loadZlib().constants)
   return Object.fromEntries(entries.filter(([, value]) => typeof value === 'number'))

@@ -37,7 +37,7 @@ function run(pool: ReactorRuntime, reactor: string, code: string, more = {}): Pr
   })
 }
 
-/** Returns how a run ended, as one of the values of the type `End` in `attacks.ts`. */
+/** Returns how a run ended: an `End` of `attacks.ts`, or a description of any other end. */
 function describeEnd({ outcome }: ReactorRun): string {
   if (outcome.kind === 'result')
     return outcome.raw === 'undefined' || outcome.raw === 'refused'

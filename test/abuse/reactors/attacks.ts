@@ -28,7 +28,7 @@ interface Leak {
 
 const handler = (body: string) => `module.exports = async (req) => { ${body} }`
 
-/** Returns a handler that runs `body` and returns its result as text. */
+/** Returns a handler that returns the result of `body` as text, or `refused` if `body` throws. */
 const reach = (body: string) =>
   handler(
     `try { const got = await (async () => { ${body} })(); return { raw: String(got) } } catch (e) { return { raw: 'refused' } }`,
@@ -132,8 +132,7 @@ const devouring = [
 
 const flooding = [
   ...rows(
-    // This attack prints many short lines. On a busy machine, this attack can reach the time limit before the limit of
-    // the log.
+    // On a busy machine, these attacks can reach the time limit before the limit of the log.
     ['log', 'time'],
     [
       'for (;;) console.log("x".repeat(1000))',

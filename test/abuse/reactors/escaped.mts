@@ -1,6 +1,7 @@
 /**
- * A guest that has all the power of Node, like code that escaped from the realm. It waits for its first message like
- * every guest, makes all attempts, and reports which succeeded. It imports no other file, because it may read none.
+ * A guest that has all the power of Node, like code that escaped from the realm. Like every guest, it waits for its
+ * first message. Then it makes all attempts and reports which attempts succeeded. It imports no other file, because a
+ * guest is not allowed to read other files.
  */
 import fs from 'node:fs'
 
@@ -33,12 +34,12 @@ function hear(): { args: Given } {
   }
 }
 
-/** Resolves at the event of success, and rejects if `emitter` fails. */
+/** Resolves at `event`, and rejects if `emitter` fails. */
 function settle(emitter: NodeJS.EventEmitter, event: string): Promise<void> {
   return new Promise((resolve, reject) => emitter.once(event, resolve).on('error', reject))
 }
 
-/** Closes inherited descriptors, so that new ones can be opened below the limit. */
+/** Closes inherited descriptors, so that new descriptors stay below the limit. */
 function makeRoom(): void {
   for (let descriptor = 2; descriptor < 40; descriptor++)
     if (descriptor === 2 || descriptor > 16)
@@ -95,7 +96,7 @@ export const ATTEMPTS: Record<string, Attempt> = {
         return (error as { code?: string }).code === 'EPERM'
       }
     })
-    // The numbers of the guest's own threads answer too.
+    // Pids up to 64 may be threads of the guest itself.
     if (seen.filter((pid) => pid > 64).length === 0) throw new Error('there is nobody')
   },
   'file: read': ({ secretPath }) => fs.readFileSync(secretPath),
@@ -166,7 +167,7 @@ async function tryAll(given: Given, names: readonly string[]): Promise<void> {
   }
 }
 
-// Errors outside of an attempt count as failures of it.
+// An error outside of an attempt is ignored. The attempt then gets no answer and counts as refused.
 process.on('uncaughtException', () => undefined)
 process.on('unhandledRejection', () => undefined)
 say({ kind: 'ready' })

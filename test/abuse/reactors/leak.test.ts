@@ -11,10 +11,7 @@ import { findLeaks, readTree } from '../../support/leak.js'
 
 const SECRET = 'PLAINTEXT-4242424242424242-PLAINTEXT'
 
-/**
- * Ways in which a run ends. Some ways produce messages of Node or of the host. The code of the reactor does not contain
- * the secret.
- */
+/** Ways in which a run ends. The code of the reactor does not contain the secret. */
 const ENDINGS: Record<string, string> = {
   'a result': 'return { raw: args.secret.length }',
   'a console line': 'console.log(args.secret); return {}',
@@ -31,39 +28,42 @@ const ENDINGS: Record<string, string> = {
   'a missing module': 'try { require("none") } finally { globalThis.kept = args.secret }',
 }
 
-t.test('after a run, its plaintext is in no output, file, core dump or directory', async (t) => {
-  const home = await createVaultHome(t)
-  // The test uses a separate directory for temporary files, because other tests use the usual directory at the same
-  // time.
-  const { TMPDIR } = process.env
-  process.env.TMPDIR = join(home.place, 'temporary')
-  mkdirSync(process.env.TMPDIR)
-  t.teardown(() => {
-    if (TMPDIR === undefined) delete process.env.TMPDIR
-    else process.env.TMPDIR = TMPDIR
-  })
-  await home.json(['config', 'set', 'reactors.time_limit_ms', '500'])
-  await home.run(['token', 'create', '--id', 'secret', '--type', 'token'], {
-    stdin: JSON.stringify({ data: SECRET }),
-  })
-  for (const [name, body] of Object.entries(ENDINGS)) {
-    const code = `module.exports = async ({ args }) => { ${body} }`
-    const create = (noun: string, flags: string[]) => home.json([noun, 'create', '--name', name, ...flags])
-    const { id } = await create('reactor', ['--code', code])
-    const { stdout, stderr } = await home.run(['reactor', 'react', id], {
-      stdin: '{"args":{"secret":"{{ secret }}"}}',
+t.test(
+  'after a run, the plaintext that the run received is in no output, file, core dump or directory',
+  async (t) => {
+    const home = await createVaultHome(t)
+    // The test uses a separate directory for temporary files, because other tests use the usual directory at the same
+    // time.
+    const { TMPDIR } = process.env
+    process.env.TMPDIR = join(home.place, 'temporary')
+    mkdirSync(process.env.TMPDIR)
+    t.teardown(() => {
+      if (TMPDIR === undefined) delete process.env.TMPDIR
+      else process.env.TMPDIR = TMPDIR
     })
-    t.notMatch(stdout + stderr, SECRET, name)
-    const [kept] = await home.json(['reactor', 'logs', id])
-    const isShown = JSON.stringify(kept).includes(SECRET)
-    t.equal(isShown, name === 'a console line', `${name}: the owner sees only what the code printed`)
-  }
-  const files = await readTree(home.place)
-  t.ok(files.some(({ name }) => name.includes('.coffer')))
-  t.same(findLeaks([SECRET], files), [])
-  t.same(readdirSync(tmpdir()), [], 'no temporary file is left')
-  t.notOk(
-    files.some(({ name }) => /(^|\/)core[^/]*$/.test(name)),
-    'no core dump was written',
-  )
-})
+    await home.json(['config', 'set', 'reactors.time_limit_ms', '500'])
+    await home.run(['token', 'create', '--id', 'secret', '--type', 'token'], {
+      stdin: JSON.stringify({ data: SECRET }),
+    })
+    for (const [name, body] of Object.entries(ENDINGS)) {
+      const code = `module.exports = async ({ args }) => { ${body} }`
+      const create = (noun: string, flags: string[]) => home.json([noun, 'create', '--name', name, ...flags])
+      const { id } = await create('reactor', ['--code', code])
+      const { stdout, stderr } = await home.run(['reactor', 'react', id], {
+        stdin: '{"args":{"secret":"{{ secret }}"}}',
+      })
+      t.notMatch(stdout + stderr, SECRET, name)
+      const [kept] = await home.json(['reactor', 'logs', id])
+      const isShown = JSON.stringify(kept).includes(SECRET)
+      t.equal(isShown, name === 'a console line', `${name}: the owner sees only what the code printed`)
+    }
+    const files = await readTree(home.place)
+    t.ok(files.some(({ name }) => name.includes('.coffer')))
+    t.same(findLeaks([SECRET], files), [])
+    t.same(readdirSync(tmpdir()), [], 'no temporary file is left')
+    t.notOk(
+      files.some(({ name }) => /(^|\/)core[^/]*$/.test(name)),
+      'no core dump was written',
+    )
+  },
+)

@@ -157,43 +157,39 @@ t.test('if a host is killed with SIGKILL while its runs loop, no process is left
   }
 })
 
-t.test(
-  'every confinement that this system supports can run a guest, measure it and end it',
-  options,
-  async (t) => {
-    const tried: string[] = []
-    for (const words of listWrappers(node, false)) {
-      const confinement = await findConfinement(node, guestFile, [words])
-      if (confinement.wrapper.join(' ') !== words) continue
-      tried.push(words)
-      const guest = new GuestProcess({
-        node,
-        guestFile,
-        size: guestSizeOf(DEFAULT_LIMITS, false),
-        confinement,
-      })
-      t.ok(await guest.ready, words)
-      t.equal(
-        readlinkSync(`/proc/${guest.pid}/exe`),
-        realpathSync(execPath),
-        'the measured process is the process that runs the code',
-      )
-      const limits = readFileSync(`/proc/${guest.pid}/limits`, 'latin1')
-      t.match(limits, /^Max cpu time +130 +130 /m)
-      t.match(limits, /^Max core file size +0 +0 /m)
-      if (confinement.descriptorLimiter !== undefined) t.match(limits, /^Max open files +0 +0 /m)
-      const status = readFileSync(`/proc/${guest.pid}/status`, 'latin1')
-      if (words.includes('--no-new-privs')) t.match(status, /^NoNewPrivs:\t1$/m)
-      if (words.includes('--user')) t.match(status, /^CapEff:\t0+$/m)
-      const processes = below(process.pid)
-      t.ok(processes.some(({ pid }) => pid === guest.pid))
-      guest.kill()
-      await guest.ended
-      t.ok(await until(() => areGone(processes)), 'no process is left')
-    }
-    t.ok(tried.includes(''), 'the list also contains the case without confinement')
-  },
-)
+t.test('every confinement that this system supports can run, measure and end a guest', options, async (t) => {
+  const tried: string[] = []
+  for (const words of listWrappers(node, false)) {
+    const confinement = await findConfinement(node, guestFile, [words])
+    if (confinement.wrapper.join(' ') !== words) continue
+    tried.push(words)
+    const guest = new GuestProcess({
+      node,
+      guestFile,
+      size: guestSizeOf(DEFAULT_LIMITS, false),
+      confinement,
+    })
+    t.ok(await guest.ready, words)
+    t.equal(
+      readlinkSync(`/proc/${guest.pid}/exe`),
+      realpathSync(execPath),
+      'the measured process is the process that runs the code',
+    )
+    const limits = readFileSync(`/proc/${guest.pid}/limits`, 'latin1')
+    t.match(limits, /^Max cpu time +130 +130 /m)
+    t.match(limits, /^Max core file size +0 +0 /m)
+    if (confinement.descriptorLimiter !== undefined) t.match(limits, /^Max open files +0 +0 /m)
+    const status = readFileSync(`/proc/${guest.pid}/status`, 'latin1')
+    if (words.includes('--no-new-privs')) t.match(status, /^NoNewPrivs:\t1$/m)
+    if (words.includes('--user')) t.match(status, /^CapEff:\t0+$/m)
+    const processes = below(process.pid)
+    t.ok(processes.some(({ pid }) => pid === guest.pid))
+    guest.kill()
+    await guest.ended
+    t.ok(await until(() => areGone(processes)), 'no process is left')
+  }
+  t.ok(tried.includes(''), 'the list also contains the case without confinement')
+})
 
 t.test(
   'a change of version, configuration or application starts another child and ends the old child',

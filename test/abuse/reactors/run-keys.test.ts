@@ -11,8 +11,8 @@ const KEY = /key_run_[1-9A-HJ-NP-Za-km-z]{22}/
 const WITHHELD = 'key_run_[withheld]'
 
 /**
- * Functions that the code uses: `call` sends a request with the key of the run, and returns the status and the
- * answer.
+ * Functions for the code of the tests. `send` sends a request with a key. `read` returns the status and the text of
+ * its response.
  */
 const TOOLS = `
   const send = (url, key, method, body, more) => fetch(url, { method, headers: { 'svc-api-key': key, 'content-type': 'application/json', ...more }, body: body === undefined ? undefined : JSON.stringify(body), redirect: 'follow' })
@@ -123,7 +123,7 @@ t.test('the key of a run is refused after the run, and no stored record contains
   t.match(JSON.stringify(kept.at(-1)), `/tokens/${WITHHELD}`, 'the requests include that of the code')
 })
 
-t.test('only the code of the run can use the key of the run', async (t) => {
+t.test('only the code of a run can use the key of the run', async (t) => {
   const { server, create, react, request, stub, nextHeld, run } = await open(t)
   const second = await open(t)
   const token = await server.ask('token create', { type: 'token', data: 'x' })
@@ -230,7 +230,7 @@ t.test('code cannot reach the server by another spelling of its address or by a 
     `return { raw: await send(baseUrl + '/proxy/x', apiKey, 'POST', {}, { 'svc-proxy-url': '${stub}' }).then((r) => [r.status, r.headers.get('location'), r.redirected]) }`,
     { permissions },
   )
-  // A call without a proxy needs a private application.
+  // Without a stored proxy, POST /proxy needs the key of a private application.
   const running = react(await proxied)
   const { answer } = await nextHeld()
   answer.writeHead(307, { location: `${server.url}/tokens` }).end()
@@ -316,7 +316,7 @@ t.test(
 )
 
 t.test(
-  'code that sends the idempotency key of its caller does not get the stored answer for the caller, and an answer about a deleted token is deleted',
+  'code with the idempotency key of its caller does not get the stored answer of the caller',
   async (t) => {
     const { server, create, react, request } = await open(t)
     const key = { 'svc-idempotency-key': 'shared' }
@@ -361,7 +361,7 @@ t.test('the limits of a run apply to its requests', async (t) => {
   t.match(JSON.stringify(await run(large, { permissions: ['token:create'] })), /too large|limited to/)
 })
 
-t.test('a key of a fork works in the fork, and a reset waits for the run', async (t) => {
+t.test('the key of a run works in a fork, and a reset waits for the run', async (t) => {
   const { server, create, react, stub, nextHeld } = await open(t)
   const fork = await server.control.fork()
   const post = "await call('POST', '/tokens', { type: 'token', data: 1 })"
@@ -556,14 +556,11 @@ t.test(
   },
 )
 
-t.test(
-  'even if the vault has no server, code can send requests with the key of an application, because they need no socket',
-  async (t) => {
-    await using vault = await openTestVault({ allowNet: ['localhost'] })
-    const code = `module.exports = async ({ args, applicationOptions: { baseUrl } }) => {
+t.test('without a server, code can send requests with the key of an application', async (t) => {
+  await using vault = await openTestVault({ allowNet: ['localhost'] })
+  const code = `module.exports = async ({ args, applicationOptions: { baseUrl } }) => {
     const answer = await fetch(baseUrl + '/tokens', { method: 'POST', headers: { 'svc-api-key': args.key, 'content-type': 'application/json' }, body: '{"type":"token","data":1}' })
     return { raw: answer.status } }`
-    const { id } = await vault.ask('reactor create', { name: 'r', code })
-    t.same(await vault.ask('reactor react', { id, args: { key: vault.keys.private } }), { raw: 201 })
-  },
-)
+  const { id } = await vault.ask('reactor create', { name: 'r', code })
+  t.same(await vault.ask('reactor react', { id, args: { key: vault.keys.private } }), { raw: 201 })
+})

@@ -1,5 +1,6 @@
 /**
- * The walls around code that has escaped from its realm. If one of the walls fails, the other walls must still hold.
+ * The layers of confinement around code that has escaped from its realm. If one layer fails, the other layers must
+ * still hold.
  */
 import { createSocket } from 'node:dgram'
 import { chmodSync, copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -135,8 +136,8 @@ const holds = (
 
 const { descriptorLimiter } = await findConfinement(node, guestFile, [''])
 const noNamespaces = { wrapper: [], ...(descriptorLimiter && { descriptorLimiter }) }
-// The guest can reach only its own loopback network, and the sockets in the file system. With Node 25, the guest cannot
-// reach these either.
+// The guest can reach only its own loopback network and the sockets in the file system. With Node 25, it can reach
+// neither.
 const INSIDE = [
   'network: listen',
   'socket: unix',

@@ -7,7 +7,6 @@
 // biome-ignore lint/suspicious/noExplicitAny: everything there is.
 type Any = any
 
-/** The arguments of the walk. */
 export interface WalkArgs {
   /**
    * Source texts of the program that child processes run, the program itself first. If the text of a function is part

@@ -32,7 +32,7 @@ async function fill(home: Home, rows: readonly object[] = ROWS): Promise<void> {
 const read = (home: Home, name: string) => readFileSync(join(home.place, name), 'utf8')
 const linesOf = (text: string) => Array.from(text.trim().split('\n'), (line) => JSON.parse(line))
 
-t.test('an export in plaintext can be imported as the same tokens, in each format', async (t) => {
+t.test('in each format, the import of a plaintext export creates the same tokens again', async (t) => {
   const source = await createVaultHome(t)
   await fill(source)
   const whole = ['token', 'list', '--reveal', '--fields', KEPT.replace(',fingerprint', '')]
@@ -53,7 +53,7 @@ t.test('an export in plaintext can be imported as the same tokens, in each forma
 })
 
 testVault(
-  'an export is masked by default, and filters and fields select what it contains',
+  'an export is masked by default, and filters and fields select what the export contains',
   async (t, home) => {
     await fill(home)
     for (const format of ['ndjson', 'json', 'csv']) {

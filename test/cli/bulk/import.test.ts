@@ -207,7 +207,7 @@ testVault(
       await spoil((all) => all.splice(3, 0, 'x'), /Line 4 of .*state is not a result\. Remove that line/)
       await spoil((all) => all.splice(3, 2, all[4]!, all[3]!), /no result for line 4/)
       const lost =
-        /no result for line 4 of the rows\. Insert this line as line 4 of .*state: (.*)\n.*only rows after line 7 may/
+        /no result for line 4 of the rows\. Insert this line as line 4 of .*state: (.*)\n.*changed rows up to line 7 since/
       const all = await spoil((all) => all.splice(3, 1), lost)
       const [, inserted] = lost.exec((await run()).stderr)!
       all.splice(3, 0, inserted!)
@@ -287,7 +287,7 @@ testVault('an import that is resumed fails if its earlier runs have refused rows
 })
 
 testVault(
-  'if a command has done its change but cannot remove its lock, it prints a warning',
+  'a command that has made its change but cannot remove its lock prints a warning',
   async (t, home) => {
     home.write('rows.ndjson', lines(1000))
     const lock = join(home.place, '.coffer', 'lock')

@@ -94,7 +94,7 @@ testVault('CSV has one line for each application and container', async (t, home)
 
 const HOSTILE = ['=HYPERLINK("http://x")', '<img src=x onerror=alert(1)>', '\u202egnp.exe', '@SUM(1)']
 
-testVault('hostile names and descriptions do no harm', async (t, home) => {
+testVault('control characters and formulas in names and descriptions are escaped', async (t, home) => {
   for (const name of HOSTILE)
     await home.createApp({
       name,
@@ -122,35 +122,38 @@ testVault('hostile names and descriptions do no harm', async (t, home) => {
   t.match(shown.stdout, /rule 1: \\u\{1b\}\[31m/)
 })
 
-testVault('a hostile mask does no harm, and a long value is cut', async (t, home) => {
-  await home.createApp({ name: 'n'.repeat(60), rules: [ruleOf('mask')] })
-  const masks = { ansi: '\u001b[31m\u202e\nred', formula: '=1+1', long: 'x'.repeat(400) }
-  for (const [name, mask] of Object.entries(masks))
-    await home.createToken({ mask, containers: [`/${name}/`] })
-  const table = await home.run('access matrix', { columns: 80 })
-  t.notMatch(table.stdout, /[\u001b\u202e]/)
-  t.match(table.stdout, /masked \\u\{1b\}\[31m\\u\{202e\}↵red/)
-  t.same(
-    table.stdout.split('\n').filter((line) => measureWidth(line) > 80),
-    [],
-  )
-  t.match(table.stderr, 'Names and values are cut to fit')
-  const rows = parse((await home.run('access matrix -o csv')).stdout, { columns: true }) as Record<
-    string,
-    string
-  >[]
-  t.equal(rows.find(({ container }) => container === '/formula/')?.example, "'=1+1")
-  t.equal(rows.find(({ container }) => container === '/long/')?.example, 'x'.repeat(400))
-})
+testVault(
+  'control characters and formulas in masks are escaped, and a table cuts long values',
+  async (t, home) => {
+    await home.createApp({ name: 'n'.repeat(60), rules: [ruleOf('mask')] })
+    const masks = { ansi: '\u001b[31m\u202e\nred', formula: '=1+1', long: 'x'.repeat(400) }
+    for (const [name, mask] of Object.entries(masks))
+      await home.createToken({ mask, containers: [`/${name}/`] })
+    const table = await home.run('access matrix', { columns: 80 })
+    t.notMatch(table.stdout, /[\u001b\u202e]/)
+    t.match(table.stdout, /masked \\u\{1b\}\[31m\\u\{202e\}↵red/)
+    t.same(
+      table.stdout.split('\n').filter((line) => measureWidth(line) > 80),
+      [],
+    )
+    t.match(table.stderr, 'Names and values are cut to fit')
+    const rows = parse((await home.run('access matrix -o csv')).stdout, { columns: true }) as Record<
+      string,
+      string
+    >[]
+    t.equal(rows.find(({ container }) => container === '/formula/')?.example, "'=1+1")
+    t.equal(rows.find(({ container }) => container === '/long/')?.example, 'x'.repeat(400))
+  },
+)
 
-testVault('applications with the same name are told apart', async (t, home) => {
+testVault('if two applications have the same name, the table adds their ids', async (t, home) => {
   const { id } = await home.createApp({ name: 'twin', rules: [ruleOf('mask')] })
   await home.createApp({ name: 'twin', rules: [ruleOf('redact')] })
   const { stdout } = await home.run('access matrix --container /', { columns: 120 })
   t.match(stdout, `twin (${id.slice(0, 8)})`)
 })
 
-testVault('a preview shows what rules would give', async (t, home) => {
+testVault('access preview shows the access that new rules would give', async (t, home) => {
   const { stdout } = await home.run(
     [
       'access',
@@ -171,19 +174,22 @@ testVault('a preview shows what rules would give', async (t, home) => {
   t.same((await home.json('app list')).data, [], 'nothing is stored')
 })
 
-testVault('only the owner may ask, and wrong input ends with code 2', async (t, home) => {
-  const { key } = await home.createApp({ type: 'public', permissions: ['token:create'] })
-  const env = { COFFER_API_KEY: key }
-  for (const line of ['access matrix', 'access preview --type private --permission token:read']) {
-    const { code, stderr } = await home.run(line, { env })
-    t.equal(code, 4, stderr)
-  }
-  for (const line of [
-    'access matrix --container pci',
-    'access matrix --permission token:create',
-    'access matrix --page 0',
-    'access preview --type private --rule /pci/',
-    'access preview --type other --permission token:read',
-  ])
-    t.equal((await home.run(line)).code, 2, line)
-})
+testVault(
+  'an API key cannot read the matrix or a preview, and wrong input ends with code 2',
+  async (t, home) => {
+    const { key } = await home.createApp({ type: 'public', permissions: ['token:create'] })
+    const env = { COFFER_API_KEY: key }
+    for (const line of ['access matrix', 'access preview --type private --permission token:read']) {
+      const { code, stderr } = await home.run(line, { env })
+      t.equal(code, 4, stderr)
+    }
+    for (const line of [
+      'access matrix --container pci',
+      'access matrix --permission token:create',
+      'access matrix --page 0',
+      'access preview --type private --rule /pci/',
+      'access preview --type other --permission token:read',
+    ])
+      t.equal((await home.run(line)).code, 2, line)
+  },
+)

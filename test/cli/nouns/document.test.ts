@@ -38,32 +38,41 @@ testVault(
   },
 )
 
-testVault('the content comes from standard input, or as a text in JSON', async (t, { run, json }) => {
-  const { id } = await json('document create --from - --content-type text/plain', { stdin: 'Hello' })
-  t.match(await run(['document', 'data', id]), { code: 0, stdout: 'Hello' })
-  const text = await json('document create', { stdin: '{"document":"é","metadata":{"a":"b"}}' })
-  t.match(text, { metadata: { a: 'b' } })
-  t.match(await run(['document', 'data', text.id]), { code: 0, stdout: 'é' })
-  t.match((await run(['document', 'data', id], { columns: 80 })).stdout, /Hello/)
-  t.match(await run('document create --from none.txt'), { code: 2, stderr: /does not exist/ })
-  t.match(await run('document create --from - --document x', { stdin: 'x' }), { code: 2, stderr: /not both/ })
-  const curl = await run('document create --curl')
-  t.match(curl.stdout, "-F 'document=@FILE' \\\n  -F 'request={}'")
-  t.match(curl.stderr, /name of the file/)
-})
-
-testVault('a server takes and gives the content of documents', async (t, { run, json, write, place }) => {
-  await using server = await startServer({})
-  write('scan.png', bytes)
-  const options = { env: { COFFER_API_KEY: server.keys.private!, COFFER_URL: server.url } }
-  const { id } = await json('document create --from scan.png --content-type image/png', options)
-  t.match(await run(['document', 'data', id, '--to', 'copy.png'], options), { code: 0 })
-  t.ok(readFileSync(join(place, 'copy.png')).equals(bytes))
-  t.match(await run(['document', 'data', 'unknown'], options), { code: 3 })
-})
+testVault(
+  'the content of a document comes from standard input, or from a text in JSON',
+  async (t, { run, json }) => {
+    const { id } = await json('document create --from - --content-type text/plain', { stdin: 'Hello' })
+    t.match(await run(['document', 'data', id]), { code: 0, stdout: 'Hello' })
+    const text = await json('document create', { stdin: '{"document":"é","metadata":{"a":"b"}}' })
+    t.match(text, { metadata: { a: 'b' } })
+    t.match(await run(['document', 'data', text.id]), { code: 0, stdout: 'é' })
+    t.match((await run(['document', 'data', id], { columns: 80 })).stdout, /Hello/)
+    t.match(await run('document create --from none.txt'), { code: 2, stderr: /does not exist/ })
+    t.match(await run('document create --from - --document x', { stdin: 'x' }), {
+      code: 2,
+      stderr: /not both/,
+    })
+    const curl = await run('document create --curl')
+    t.match(curl.stdout, "-F 'document=@FILE' \\\n  -F 'request={}'")
+    t.match(curl.stderr, /name of the file/)
+  },
+)
 
 testVault(
-  'a command sends content to the server that has the vault open',
+  'commands send the content of a document to a server and get it back',
+  async (t, { run, json, write, place }) => {
+    await using server = await startServer({})
+    write('scan.png', bytes)
+    const options = { env: { COFFER_API_KEY: server.keys.private!, COFFER_URL: server.url } }
+    const { id } = await json('document create --from scan.png --content-type image/png', options)
+    t.match(await run(['document', 'data', id, '--to', 'copy.png'], options), { code: 0 })
+    t.ok(readFileSync(join(place, 'copy.png')).equals(bytes))
+    t.match(await run(['document', 'data', 'unknown'], options), { code: 3 })
+  },
+)
+
+testVault(
+  'a command sends the content of a document to the server that has the vault open',
   async (t, { run, json, write, place }) => {
     write('scan.png', bytes)
     const stop = new AbortController()

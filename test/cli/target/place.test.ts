@@ -34,7 +34,7 @@ testVault(
     for (const cwd of [vault, join(vault, 'segments')]) {
       mkdirSync(cwd, { recursive: true })
       const told = await home.run('token list', { cwd })
-      t.match(told, { code: 6, stderr: `This directory is in a vault. Name it: --vault ${vault}\n` })
+      t.match(told, { code: 6, stderr: `This directory is in a vault. Name the vault: --vault ${vault}\n` })
     }
   },
 )

@@ -1,4 +1,4 @@
-/** Decides which cases may run on a server that contains data of other users. */
+/** Tests which cases may run on a server that contains data of other users. */
 import t from 'tap'
 import { readCases } from '../../../src/cli/commands/conform/read-cases.js'
 import type { Case, Step } from '../../../src/client/conform/cases.js'

@@ -74,29 +74,24 @@ t.test(
   },
 )
 
-t.test(
-  'a session exists only in the vault that created it, and another vault does not know its id',
-  async (t) => {
-    const { server, backend } = await openShop(t)
-    const before = await backend.challenged()
-    const [one, two] = [await server.control.fork(), await server.control.fork()]
-    const [first, second] = [one, two].map(({ keys }) =>
-      createBackend(server.url, keys as typeof backend.keys),
-    )
-    t.equal((await first!.result(before.id)).status, 404, 'a fork begins without the sessions of its vault')
-    t.equal((await backend.result(before.id)).status, 409, 'the session of the vault goes on')
-    const own = await first!.challenged()
-    for (const other of [second!, backend]) t.equal((await other.result(own.id)).status, 404)
-    await one.control.snapshots.create({ name: 'pending' })
-    await one.control.threeds.decide({ id: own.id })
-    await one.control.snapshots.restore({ name: 'pending' })
-    t.equal((await first!.result(own.id)).status, 409, 'pending again')
-    await one.control.reset()
-    t.equal((await first!.result(own.id)).status, 404)
-    await server.control.threeds.decide({ id: before.id })
-    t.match((await backend.result(before.id)).json, { authentication_status: 'successful' })
-  },
-)
+t.test('a 3-D Secure session exists only in the vault or fork that created it', async (t) => {
+  const { server, backend } = await openShop(t)
+  const before = await backend.challenged()
+  const [one, two] = [await server.control.fork(), await server.control.fork()]
+  const [first, second] = [one, two].map(({ keys }) => createBackend(server.url, keys as typeof backend.keys))
+  t.equal((await first!.result(before.id)).status, 404, 'a fork begins without the sessions of its vault')
+  t.equal((await backend.result(before.id)).status, 409, 'the session of the vault goes on')
+  const own = await first!.challenged()
+  for (const other of [second!, backend]) t.equal((await other.result(own.id)).status, 404)
+  await one.control.snapshots.create({ name: 'pending' })
+  await one.control.threeds.decide({ id: own.id })
+  await one.control.snapshots.restore({ name: 'pending' })
+  t.equal((await first!.result(own.id)).status, 409, 'pending again')
+  await one.control.reset()
+  t.equal((await first!.result(own.id)).status, 404)
+  await server.control.threeds.decide({ id: before.id })
+  t.match((await backend.result(before.id)).json, { authentication_status: 'successful' })
+})
 
 t.test(
   'the permissions and events of the server, and its OpenAPI document, include 3-D Secure',

@@ -54,7 +54,7 @@ async function react(vault: Vault, id: string) {
 }
 
 t.test(
-  'code can require declared packages: CommonJS, ES modules, packages with scopes, and packages of packages',
+  'code can require declared packages: CommonJS, ES modules, scoped packages, and packages with dependencies',
   async (t) => {
     const project = createProject(t, {
       plain: "exports.a = require('inner').b + 1",

@@ -1,4 +1,4 @@
-/** Group commit forgets a change as soon as the tree shows it. */
+/** Group commit removes a change from memory as soon as the tree contains the change. */
 import t from 'tap'
 import { toText } from '../../../src/storage/bytes.js'
 import { GroupCommit } from '../../../src/storage/lsm/group-commit.js'
@@ -12,7 +12,7 @@ import { createCounters } from '../../../src/storage/time.js'
 const KIND = 3
 const idOf = (number: number) => new Uint8Array(16).fill(number)
 
-/** A tree that keeps its changes in memory, and shows them after `publish`. */
+/** A tree that keeps its changes in memory, and contains them only after `publish`. */
 function createTree() {
   const memtable = new Memtable()
   const tree = {

@@ -13,7 +13,7 @@ import {
 const REASONS: readonly Reason[] = ['conflict', 'taken', 'stale', 'moments', 'writes', 'logs']
 
 t.test(
-  'a unit may be repeated as a snapshot or as a change, but these are never repeated as a simple read',
+  'a unit may be repeated as a snapshot or as a change, but a snapshot or a change is never repeated as a simple read',
   async (t) => {
     const next = (mode: Plan['mode'], reason: Reason) => nextPlan({ ...READ, mode }, reason).mode
     const table = Object.fromEntries(

@@ -44,7 +44,7 @@ t.test(
 )
 
 t.test(
-  'the oldest batch is the oldest batch that is not stored, whether it has entries of reads or of commits',
+  '`oldest` is the oldest batch that is not stored, whether it has entries of reads or of commits',
   async (t) => {
     const batches = open()
     t.equal(batches.oldest, undefined)

@@ -66,7 +66,7 @@ async function run(
   const fetch = context.fetch ?? sockets!.fetch
   const server = { url, prefix, fetch, timeoutMs, wait: pause }
   const progress = createProgress(terminal, { label: 'Running cases', total: cases.length }, clock)
-  // After this call, an interrupt ends the run only after the records of the run are deleted.
+  // After this call, an interrupt first deletes the records of the run.
   context.handlesSignals()
   const tell = () => void printNotice(terminal, STOPPING)
   signal.addEventListener('abort', tell, { once: true })

@@ -1,7 +1,7 @@
 import { display } from '../../output/display.js'
 import type { Report } from './report.js'
 
-/** Formats a report as Markdown. Text of the server in the report cannot end a cell, begin a tag or make a link. */
+/** Text from the server cannot end a table cell, begin a tag or make a link. */
 export function formatMarkdown({ server, date, areas, differences, reasons, remaining }: Report): string {
   const parts = [
     `# ${toCell(server)}, ${date}`,

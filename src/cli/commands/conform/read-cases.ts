@@ -4,17 +4,14 @@ import { brotliDecompressSync } from 'node:zlib'
 import { findAsset, findFixture } from '../../../assets.js'
 import type { Case } from '../../../client/conform/cases.js'
 
-/**
- * The package contains the cases as one compressed file, because the files are large. The build of the package writes
- * this file.
- */
+/** The build writes all cases into this file of the package. */
 export const PACKED_CASES = 'cases.json.br'
 
 export function readPackedCases(): Case[] {
   return JSON.parse(brotliDecompressSync(readFileSync(findAsset(PACKED_CASES))).toString()) as Case[]
 }
 
-/** Returns all cases of `fixtures/operations`. Each title begins with the name of the case's file. */
+/** Each title begins with the name of the file that contains the case. */
 export function readCases(): Case[] {
   const folder = findFixture('operations')
   const files = readdirSync(folder)

@@ -1,4 +1,4 @@
-/** The report of a run: counts and differences by area of `fixtures/emulation.json`, and the cases that were left out. */
+/** The report of a run, by area of `fixtures/emulation.json`. */
 
 import type { Case } from '../../../client/conform/cases.js'
 import type { Difference, PlannedCase, Run } from '../../../client/conform/run-cases.js'
@@ -22,7 +22,7 @@ export interface Report {
   remaining: Run['remaining']
 }
 
-/** `only`: the name of a file of cases. */
+/** `only`: the name of a file of cases, without `.json`. */
 export function planCases(all: readonly Case[], only?: string) {
   const cases: PlannedCase[] = []
   const leftOut: LeftOut[] = []
@@ -61,7 +61,6 @@ export function describeRun(
 
 const OTHER = 'Other calls'
 
-/** Returns a function from an operation to its area: the area that lists the call of the operation. */
 function findAreas(): (operation: string) => string {
   const nameless = (call: string) => call.replaceAll(/\{[^}]*\}/g, '{}')
   const byCall = new Map<string, string>()

@@ -1,6 +1,6 @@
 /**
- * Prints completion scripts for shells, and the completions that the scripts request. A completion that fails prints nothing, and
- * a completion never prompts.
+ * Prints completion scripts for shells, and the completions that these scripts request. A failed completion prints
+ * nothing. A completion never prompts the user.
  */
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
@@ -25,16 +25,10 @@ import { applyProfile } from '../profile.js'
 
 const MAX_VALUES = 50
 
-/**
- * Coffer prints words without quotes. The scripts for bash and PowerShell add quotes to the words. The shells zsh and
- * fish add quotes themselves.
- */
+/** Coffer prints words without quotes. The scripts or the shells add quotes. */
 const SHELLS = ['bash', 'fish', 'powershell', 'zsh']
 
-/**
- * Prints a script for `coffer completion SHELL`, or the completions that a script requests.
- * @throws CofferError `usage` for an unknown shell
- */
+/** @throws CofferError `usage` for an unknown shell */
 export async function printCompletion(context: CommandContext, [shell = '', ...words]: Args): Promise<void> {
   const { stdout } = context.terminal
   if (shell === 'words') {
@@ -46,10 +40,9 @@ export async function printCompletion(context: CommandContext, [shell = '', ...w
   await write(stdout, readFileSync(findFixture(`completion/${shell}`), 'utf8'))
 }
 
-/** Completions of the last word, which may be empty. A tab and a description may follow each completion. */
+/** Completes the last word, which may be empty. A tab and a description may follow each completion. */
 async function complete(context: CommandContext, words: readonly string[]): Promise<string[]> {
-  // Bash passes an equals sign as a word of its own. If nothing is typed after the equals sign, the last word is
-  // empty.
+  // Bash passes `--flag=text` as the words `--flag`, `=` and `text`, and `--flag=` as `--flag` and `=`.
   const line = [...words, ...(words.at(-1) === '=' ? [''] : [])].filter((word) => word !== '=')
   const current = line.at(-1) ?? ''
   const values = await listCandidates(context, line.slice(0, -1), current)
@@ -89,7 +82,7 @@ async function listCandidates(context: CommandContext, before: readonly string[]
   return property === undefined ? [] : listValues(context, before, path, property)
 }
 
-/** If a shell cannot show descriptions, its script removes them. */
+/** If a shell cannot show descriptions, the script for this shell removes the descriptions. */
 const describe = (word: string, text = '') => (text === '' ? word : `${word}\t${text}`)
 const describeAll = (commands: readonly Command[]) =>
   commands.map((each) => describe(each.name(), each.description()))
@@ -117,7 +110,7 @@ async function listValues(
 ) {
   if (asked === '--profile') return Object.keys((await readUserSettings(context.config.directory)).profiles)
   const definition = context.registry.find(path)
-  // If the operation has no flag for an option, the `create` of the noun may have this flag.
+  // Falls back to the flags of the noun's `create`.
   const creator = context.registry.find(`${path.split(' ')[0]} create`)
   const flags = [definition, creator].flatMap((each) => (each === undefined ? [] : listFlags(each)))
   const flag = flags.find(({ name }) => name === asked)
@@ -138,9 +131,8 @@ async function listValues(
 }
 
 /**
- * Finds the vault that the command line specifies, and returns the names of its records of this noun. Fails if a
- * prompt, a read from a descriptor or a wait for another process would be needed. If a server has the vault open, the
- * server returns the names, but only if this process could open the vault itself.
+ * Returns the names and ids of the records of `noun` in the vault of the command line. Fails if this needs a prompt, a
+ * read from a descriptor or a wait for another process.
  */
 async function listNames(context: CommandContext, before: readonly string[], noun: string) {
   const flags: Record<string, string> = {}
@@ -150,8 +142,7 @@ async function listNames(context: CommandContext, before: readonly string[], nou
   }
   const env = await applyProfile(flags, context.env)
   const config = { ...readConfig(flags, env) }
-  // A completion works without these settings. A passphrase command could ask the person, and the content of a descriptor
-  // can be read only once.
+  // A passphrase command could prompt, and a descriptor can be read only once.
   for (const name of ['passphraseFd', 'passphraseCommand', 'storePasswordFd'] as const) delete config[name]
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
   const quiet: CommandContext = { ...context, env, config, terminal }

@@ -53,21 +53,23 @@ export async function printHelpText(io: HelpIo, text: string): Promise<void> {
   return page(io, describeGroups(listSummaries(), TOPIC_NAMES, stdout.columns ?? DEFAULT_COLUMNS))
 }
 
-/** Prints through `PAGER` on a terminal. If the text fits the screen, `less` ends by itself. */
+/** Prints through `PAGER` on a terminal. The `F` in `LESS` makes `less` quit if the text fits on the screen. */
 async function page({ stdout, env }: HelpIo, text: string): Promise<void> {
   const { PAGER } = env
   if (PAGER && isTerminal(stdout)) {
     const { spawnSync } = await import('node:child_process')
     const options = { input: text, stdio: ['pipe', 'inherit', 'inherit'], env: { LESS: 'FRX', ...env } }
     const { status } = spawnSync('/bin/sh', ['-c', PAGER], options as never)
-    // From 126 on, the status means that the shell could not run the pager. An error of the pager itself is
-    // not an error of Coffer.
+    // A status from 126 on means that the shell could not run the pager. A failure of the pager itself is ignored.
     if (status !== null && status < 126) return
   }
   await write(stdout, text)
 }
 
-/** The manual page of a noun, or of a command without a noun. Any other word gives the manual page of the program. */
+/**
+ * Returns the manual page of a noun, or of a command without a noun. For any other word, returns the page of the
+ * program.
+ */
 export async function describeManual(
   context: Pick<CommandContext, 'registry' | 'findTerminalCommand' | 'listCommands'>,
   [word]: readonly string[],
@@ -129,8 +131,7 @@ function describeOne(command: Command, words: readonly string[], context: Comman
     audience: access.owner !== undefined ? 'owner' : endpoint === undefined ? 'command' : 'everybody',
     ...omitUndefined({
       http: endpoint && `${endpoint.method} ${endpoint.path}`,
-      // The names of components are removed, so that their schemas stay in place. A reference would have no document to
-      // point into.
+      // Schemas of components are written in place, because this output has no document for references.
       output:
         output &&
         toJsonSchema(
@@ -177,7 +178,7 @@ function describeFlags(program: Command): string {
 
 ${rows.join('\n')}
 
-A flag that is not given has the value of its variable, if it is set: coffer help environment
+If a flag is not given, its variable applies: coffer help environment
 
 Examples:
   $ coffer token list -o ndjson --fields id,type

@@ -1,7 +1,4 @@
-/**
- * Formats manual pages with the macros of man(7): a page for the program, and a page for each noun
- * or command.
- */
+/** Formats manual pages with the macros of man(7). */
 import type { Argument, Command, Option } from 'commander'
 import { VERSION } from '../../../version.js'
 

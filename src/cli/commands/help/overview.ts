@@ -10,7 +10,7 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Testing: ['control', 'seed', 'pull', 'conform', 'openapi'],
   Vault: ['vault', 'config', 'profile'],
 }
-/** In each of these groups, all nouns share one line. The line says what the nouns have in common. */
+/** For each group whose nouns share one line: the description on this line. */
 const SHARED: Readonly<Record<string, string>> = {
   Cards: 'services',
   People: 'members of your tenant, and invitations',
@@ -45,7 +45,6 @@ function describeShared(group: string, names: readonly string[], shared: string,
   return group.padEnd(GROUP_COLUMNS) + indent(line, GROUP_COLUMNS).trimStart()
 }
 
-/** Puts as many topics into each line as fit. */
 function describeTopics(topics: readonly string[], columns: number): string {
   const lines: string[] = []
   for (const topic of topics) {

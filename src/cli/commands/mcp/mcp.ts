@@ -34,7 +34,7 @@ const MAX_TEXT = 4000
 /** Each member of a call is cut after this number of characters, so that a long member cannot hide the others. */
 const MAX_MEMBER = 800
 const MAX_ASKED = 100
-/** The maximum number of characters in one message. The SDK has the same limit, in bytes. */
+/** In characters. The SDK has the same limit in bytes. */
 const MAX_MESSAGE = 10 * 1024 * 1024
 /** The error code of JSON-RPC for invalid parameters. */
 const NO_SUCH = -32602
@@ -67,7 +67,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
   const stdin = input.claimStdin('coffer mcp').setEncoding('utf8')
   // The transport closes when its input ends, but calls in progress must still be answered. Therefore the transport
-  // does not read standard input. It reads this stream, which stays open.
+  // reads this stream, which ends later than standard input.
   const messages = new PassThrough()
   let rest = ''
   context.handlesSignals()
@@ -76,8 +76,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
       const lines = `${rest}${text}`.split('\n')
       rest = lines.pop()!
       for (const line of lines) {
-        // The SDK would accept some texts that Coffer refuses: for example, the SDK would read 2^53 + 1 as another
-        // number.
+        // Refuses texts that the SDK would change. For example, the SDK would read 2^53 + 1 as another number.
         const error = { code: NO_SUCH, message: findFault(line, MAX_JSON_VALUES)?.message }
         const { id } = Object(error.message && tryJson(line))
         if (id === undefined) messages.write(`${line}\n`)
@@ -108,7 +107,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   messages.end()
 }
 
-/** Keeps the vault open only during calls, so that other commands can use it between calls. */
+/** Keeps the vault open only during calls, so that other commands can use the vault between calls. */
 function shareVault(context: CommandContext) {
   let calls = 0
   let opened: Promise<Vault> | undefined
@@ -130,7 +129,6 @@ function shareVault(context: CommandContext) {
     })
   }
   return {
-    /** @throws CofferError the errors of the operation and of opening the vault */
     ask: async (request: OperationRequest): Promise<Outcome> => {
       calls++
       try {
@@ -149,7 +147,7 @@ function shareVault(context: CommandContext) {
 
 type Agent = Awaited<ReturnType<typeof openAgent>>
 
-/** Finds the application of the key, and its tools. @throws CofferError */
+/** @throws CofferError `usage`, `forbidden` if a rule reveals data, and the errors of `app whoami` */
 async function openAgent(
   askVault: ReturnType<typeof shareVault>['ask'],
   key: string,
@@ -190,7 +188,7 @@ async function openAgent(
 function createServer(open: () => Promise<Agent>): Server {
   const capabilities = { tools: {}, resources: {}, prompts: {} }
   const about = { name: 'coffer', title: 'Coffer', version: VERSION }
-  // The validator of the SDK is large, so it is replaced by a function that accepts everything. `confirm` checks the
+  // The validator of the SDK is large, so this function replaces it and accepts everything. `confirm` checks the
   // answers of the person.
   const accept = <T>(data: unknown) => ({ valid: true as const, data: data as T, errorMessage: undefined })
   const jsonSchemaValidator = { getValidator: <T>() => accept<T> as JsonSchemaValidator<T> }
@@ -214,8 +212,8 @@ function createServer(open: () => Promise<Agent>): Server {
 }
 
 /**
- * Returns a function that asks the person about a call. The function does not ask about a call that the person has just
- * allowed, and throws `interrupted` if the person refuses.
+ * The returned function resolves to a question for the person, or to undefined if the call may run.
+ * @throws CofferError `interrupted` if the person refused the call
  */
 function createConfirm(ask: (operation: string, input: OperationInput) => Promise<unknown>) {
   // The calls that were shown to the person. An answer is valid only for one of these calls, and only once.
@@ -243,8 +241,8 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
 }
 
 /**
- * Shows the members of a call, one after another. Required members come first. Otherwise the agent, which chooses the
- * order, could hide them behind long members.
+ * Required members come first. Otherwise the agent, which chooses the order, could hide a required member behind long
+ * members.
  */
 function describeCall({ input }: RegisteredOperation, call: unknown): string {
   if (!isObject(call)) return cut(toJson(call, 2))
@@ -254,10 +252,7 @@ function describeCall({ input }: RegisteredOperation, call: unknown): string {
   return cut(names.map((name) => `${toJson(name)}: ${cut(toJson(call[name], 2), MAX_MEMBER)}`).join('\n'))
 }
 
-/**
- * Returns the result as structured content. Adds the result as text too, because some clients show only text to the
- * model.
- */
+/** Adds the result as text too, because some clients give only text to the model. */
 function describeResult({ cli }: RegisteredOperation, result: unknown): CallToolResult {
   const text =
     result === undefined ? (cli?.confirmation === undefined ? 'Done.' : 'Deleted.') : JSON.stringify(result)
@@ -266,7 +261,7 @@ function describeResult({ cli }: RegisteredOperation, result: unknown): CallTool
   return { content, structuredContent: isObject(result) ? result : { result } }
 }
 
-/** Describes the error as on a terminal. The answer to an unexpected error shows only a reference. */
+/** For an unexpected error, the result contains only a reference. */
 async function describeFailure(error: unknown): Promise<CallToolResult> {
   const { randomBytes } = await import('node:crypto')
   const { detail, errors = {} } = toProblem(error, randomBytes(6).toString('hex'), 'owner')

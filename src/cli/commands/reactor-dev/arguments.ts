@@ -1,4 +1,4 @@
-/** Replaces token expressions in arguments, by the tokens of the vault or of a seed. */
+/** Replaces token expressions in arguments with the data of tokens in the vault or in a seed. */
 import { CofferError } from '../../../errors.js'
 import { loadOperation } from '../../../operations/load.js'
 import type { CommandContext } from '../../context.js'

@@ -24,10 +24,7 @@ import { type CodePlace, hintFor } from './hints.js'
 import { openPackages, type Packages } from './packages.js'
 import { findPlace, nameFile, readSource, type Source } from './source.js'
 
-/**
- * How often a watched file is checked for changes. The interval is long enough for a text editor to finish writing a file
- * between two checks.
- */
+/** The interval is long enough for a text editor to finish writing a file between two checks. */
 const WATCH_MS = 100
 const SHOWN_FAULTS = 5
 const REQUEST = { method: 'POST', path: '/', query: '' }
@@ -84,7 +81,6 @@ async function readObject({ input }: CommandContext, given: unknown, name: strin
   return readMap(flag, await readTexts(input, flag, (given ?? []) as string[]))
 }
 
-/** Runs the file again at each change, until an interrupt. Every run gets the same arguments. */
 async function runOnSaves(setting: Setting): Promise<void> {
   const { context, file } = setting
   const { terminal, signal, config } = context
@@ -109,7 +105,7 @@ function stampOf(stat: Stats | undefined): string | undefined {
   return stat && `${stat.mtimeMs}/${stat.size}/${stat.ino}`
 }
 
-/** Runs the code, and prints its console and its result. @throws CofferError the error of the code */
+/** @throws CofferError the error of the code, or `check_failed` if a package is missing */
 async function runOnce(setting: Setting): Promise<void> {
   const { context, file } = setting
   const source = await readSource(context, file)
@@ -140,7 +136,6 @@ async function warnOfSize({ terminal }: CommandContext, { code }: Source): Promi
     )
 }
 
-/** The input of the function: arguments, or the message of a proxy. */
 function inputFor({ place: { direction }, args }: Setting) {
   if (direction === undefined) return { args, rest: {} }
   const { body, headers = {}, ...others } = args
@@ -209,7 +204,7 @@ async function showStack({ terminal }: CommandContext, source: Source, stack: st
   await write(terminal.stderr, `${displayLines(nameFile(stack, source))}\n`)
 }
 
-/** Returns the result of the code as the code has returned it. */
+/** Restores the form in which the code returned its result. */
 function viewResult(outcome: Extract<ReactorRun['outcome'], { kind: 'result' }>, { direction }: CodePlace) {
   const { kind: _, body, raw, ...result } = outcome
   if (direction === undefined) return omitUndefined({ ...result, raw })

@@ -1,14 +1,11 @@
 import { displayLines, measureWidth } from '../../output/display.js'
 import type { Place, Source } from './source.js'
 
-/** The most characters of a line that are shown before and after a place in the code. */
+/** The number of characters that are shown before and after the column. */
 const SHOWN_BEFORE = 60
 const SHOWN_AFTER = 40
 
-/**
- * Returns the line of a place in the code, with a caret below the column of this place. Returns undefined if the file
- * does not have the line of the place.
- */
+/** Returns the line with a caret below the column. Returns undefined if the file does not have this line. */
 export function excerptOf({ path, lines }: Source, { line, column }: Place): string | undefined {
   const text = lines[line - 1]
   if (text === undefined) return undefined

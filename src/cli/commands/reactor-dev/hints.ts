@@ -1,4 +1,4 @@
-/** Says what code must return. This depends on the image, and on whether the code is a transform. */
+/** Hints about what code must return. This depends on the image, and on whether the code is a transform. */
 import { isConfigurable } from '../../../domain/reactor/runtime.js'
 import type { ReactorRun } from '../../../framework/ports/reactors.js'
 
@@ -8,10 +8,7 @@ export interface CodePlace {
   direction: 'request' | 'response' | undefined
 }
 
-/**
- * Returns a hint for the author of the code. Returns undefined if the code needs no hint, because its caller gets the
- * returned value.
- */
+/** Returns undefined if the caller gets the value that the code returned. */
 export function hintFor({ outcome }: ReactorRun, place: CodePlace): string | undefined {
   const isSilent =
     outcome.kind === 'result' &&

@@ -1,4 +1,4 @@
-/** Links the packages that a file requires, from the project that the file is in. */
+/** Links the packages that a file requires. The packages come from the project that contains the file. */
 import { ANY_VERSION, splitRequest, withSubpaths } from '../../../domain/reactor/dependencies.js'
 import type { LinkedPackage, Linker } from '../../../framework/ports/linker.js'
 import { projectTools } from '../../../vault/app.js'
@@ -6,8 +6,8 @@ import { findRequired } from '../reactor-packages.js'
 
 export interface Packages {
   /**
-   * Links packages again if they have changed since the last call. `missing`: a sentence for each package that cannot be used.
-   * `advice`: how to deploy the packages, once for each set of packages.
+   * `missing`: a sentence for each package that cannot be used. `advice`: how to deploy the packages. Undefined if the
+   * last call returned the same advice.
    */
   link(code: string): Promise<{
     packages: readonly LinkedPackage[]

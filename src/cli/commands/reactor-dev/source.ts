@@ -1,4 +1,4 @@
-/** Reads the file of a reactor. If an error refers to a place in the code, finds the place in the file. */
+/** Reads the file of a reactor, and converts places in the compiled code to places in the file. */
 import { SourceMap } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import type { CodeFault } from '../../../domain/reactor/code-fault.js'
@@ -6,7 +6,7 @@ import { projectTools } from '../../../vault/app.js'
 import type { CommandContext } from '../../context.js'
 
 const TYPESCRIPT = /\.[cm]?tsx?$/i
-/** Matches a place in the code within a stack frame. Stack frames call the code `reactor.js`. */
+/** Stack frames call the code `reactor.js`. */
 const FRAME = /\breactor\.js:(\d+):(\d+)/g
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029]/
 
@@ -16,13 +16,11 @@ export interface Place {
 }
 
 export interface Source {
-  /** The path that the user gave. */
+  /** The path that the user gave, or `standard input`. */
   path: string
-  /** The lines of the file. */
   lines: readonly string[]
-  /** The code to run. The code is empty if there are faults. */
+  /** The JavaScript to run. Empty if there are faults. */
   code: string
-  /** The reasons why the TypeScript could not be compiled, each with a place in the file. */
   faults: readonly CodeFault[]
   /** Converts a place in the code to the place in the file. */
   locate(place: Place): Place
@@ -58,7 +56,6 @@ export function nameFile(text: string, { path, locate }: Source): string {
   })
 }
 
-/** Returns the place in the file that the first stack frame of the code refers to. */
 export function findPlace(stack: string, { locate }: Source): Place | undefined {
   const [frame] = stack.matchAll(FRAME)
   return frame && locate({ line: Number(frame[1]), column: Number(frame[2]) })

@@ -16,20 +16,18 @@ export interface Opened {
   samples: Record<string, SampleApplication>
   place: string
   /**
-   * The flags that a command needs to use this vault. A vault in memory has no flags of this kind, because other processes
-   * cannot use the vault.
+   * The flags with which a command uses this vault. Undefined for a vault in memory, which other processes cannot use.
    */
   flags?: readonly string[]
-  /** API keys that the user chose with `--test-keys`. Keys that the user chose are never printed. */
+  /** API keys that the user chose with `--test-keys`. These keys are never printed. */
   chosenKeys?: ReadonlySet<unknown>
-  /** Loads the seed again when its file changes, until the server stops. */
   watch?(control: ControlState): Promise<void>
 }
 
 type Announced = Opened &
   Record<'pageUrl' | 'controlKey', string | undefined> & {
     url: string
-    /** Whether the user chose the control key. A chosen key is never printed. */
+    /** A control key that the user chose is never printed. */
     isKeyChosen: boolean
   }
 

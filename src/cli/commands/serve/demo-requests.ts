@@ -1,4 +1,4 @@
-/** Sends requests that fail, so that the dashboard of the demo has failures whose reasons can be found. */
+/** Sends requests that fail, so that the dashboard of the demo has failures to examine. */
 import { headerNames } from '../../../http/headers.js'
 import type { App } from '../../../vault/app.js'
 import type { SampleApplications } from '../../../vault/sample-applications.js'
@@ -6,8 +6,7 @@ import type { SampleApplications } from '../../../vault/sample-applications.js'
 const OWNER = { reveal: false }
 
 /**
- * Sends three requests to the server at `url`: one with an invalid body, one without the permission, and one that
- * runs code which fails. The request that runs code is not sent if a person has deleted the reactor of the demo.
+ * Sends no request to the reactor `charge` if this reactor was deleted.
  * @throws TypeError if the server cannot be reached
  */
 export async function sendDemoRequests({

@@ -1,4 +1,6 @@
-/** `coffer serve --demo` keeps its vault in `.coffer-demo`, with sample tokens, a key file and API keys. */
+/**
+ * The vault of `coffer serve --demo`. The directory `.coffer-demo` contains the vault, its key file and its API keys.
+ */
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -26,8 +28,7 @@ const KEY_FILE = 'vault.key'
 const SAMPLES = 'applications.json'
 
 /**
- * Opens the demo vault. If the demo vault does not exist, creates it with sample data. `clock`: the clock of the vault,
- * which a person may move, because the data are samples.
+ * Creates the demo vault if it does not exist. A person may move the clock of this vault, because its data are samples.
  * @throws CofferError the errors of `openVault`
  */
 export async function openDemoVault(context: CommandContext) {
@@ -49,15 +50,15 @@ export async function openDemoVault(context: CommandContext) {
         `${quoteWord(directory)}. For a new demo vault, first move this directory away: mv ${quoteWord(directory)} ${quoteWord(`${directory}.old`)}`,
     )
   const app = await openVault(place, async () => ({ kind: 'key-file', text: await read(KEY_FILE) }))
-  // The clock of an earlier start may have been moved. Each start begins with the real time.
+  // Each start begins with the real time, although the clock may have been moved earlier.
   await app.store.write(async (writer) => writer.storeTime({ isTrusted: true }))
   await beginAsService(app)
   return { app, clock, directory, samples }
 }
 
 /**
- * Creates the vault in a temporary directory, and renames the directory when it is complete. If the program is killed
- * before the rename, the demo has no incomplete vault.
+ * Creates the vault in a temporary directory and then renames this directory, so that no incomplete vault remains if
+ * the program is killed.
  */
 async function createDemoVault(directory: string, place: VaultLocation): Promise<void> {
   const staging = await mkdtemp(`${directory}.new-`)
@@ -80,7 +81,7 @@ async function createDemoVault(directory: string, place: VaultLocation): Promise
   }
 }
 
-/** The content of the file is checked, because this content is printed in commands to paste. */
+/** Checks the ids and keys strictly, because commands to paste contain them. */
 function areSamples(samples: unknown): samples is SampleApplications {
   if (!isObject(samples) || Object.keys(samples).length !== SAMPLE_TYPES.length) return false
   return SAMPLE_TYPES.every((type) => {
@@ -95,8 +96,8 @@ async function fill(app: App): Promise<void> {
   const lines = (await readFile(findFixture('tokens.ndjson'), 'utf8')).trim().split('\n')
   await ask('token import', { rows: lines.map((line) => JSON.parse(line)) })
   await ask('seed apply', { seed: JSON.parse(await readFile(findFixture('seeds/demo.json'), 'utf8')) })
-  // Only this token causes a delivery, because the seed creates its webhook after its tokens. The server is not allowed
-  // to send this delivery.
+  // Only this token causes a delivery, because the seed creates its webhook after its tokens. The delivery is blocked
+  // unless `--allow-net` allows its host.
   await ask('token create', {
     id: 'order-17',
     type: 'token',

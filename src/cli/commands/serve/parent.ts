@@ -3,18 +3,18 @@ import { usage } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
 
 const LOOKS_EVERY_MS = 250
-/** The process id of init. When a parent process ends, its children usually get init as their new parent. */
+/** The process id of init, the usual new parent of a process whose parent has ended. */
 const INIT = 1
 const QUOTED = /'[^']*'|"[^"]*"/g
-/** An npm script that runs only this program. The shell of this script ends when the program ends. */
+/** Matches an npm script that runs only this program. */
 const OWN_SCRIPT = /^(?:node )?(?:[^\s&;|<>()`$]*\/)?coffer(?:\.js)?(?: [^&;|<>()`$\n]*)?$/
 
 type Started = Pick<CommandContext, 'env' | 'signal' | 'input' | 'terminal' | 'parentPid' | 'hangUp'>
 
 /**
- * Returns a signal that is aborted when the parent ends. If `isAsked` is false, returns a signal only if the
- * parent is a shell that npm or npx has started for this program alone. npm sends SIGTERM only to this shell,
- * and the shell does not pass the signal on.
+ * Returns a signal that is aborted when the parent ends. If `isAsked` is false, returns a signal only if the parent is
+ * a shell that npm or npx has started for this program alone. npm sends SIGTERM only to this shell, and the shell does
+ * not pass SIGTERM on.
  * @throws CofferError `usage` if `isAsked` and there is no parent
  */
 export function signalOfParent(context: Started, isAsked: boolean): AbortSignal | undefined {
@@ -35,8 +35,8 @@ function requireParent({ parentPid }: Started): number {
 }
 
 /**
- * Aborted when standard input ends. Returns undefined if standard input is no pipe or socket, because any other input
- * never ends, or has ended already.
+ * Returns a signal that is aborted when standard input ends. Returns undefined if standard input is no pipe or socket,
+ * because any other input never ends, or has ended already.
  */
 function signalOfInput({ input, terminal: { stdin } }: Started): AbortSignal | undefined {
   if (stdin.isTTY || !(stdin instanceof Socket)) return undefined
@@ -47,14 +47,14 @@ function signalOfInput({ input, terminal: { stdin } }: Started): AbortSignal | u
   return ended.signal
 }
 
-/** Aborted when `pid` is no longer the parent. Not aborted if `except` was aborted before. */
+/** Returns a signal that is aborted when `pid` is no longer the parent, unless `except` was aborted before. */
 function watchParent({ parentPid, signal }: Started, pid: number, except?: AbortSignal): AbortSignal {
   const ended = new AbortController()
   let looks = 0
   const timer = setInterval(() => {
     looks = parentPid() === pid ? 0 : looks + 1
-    // Closing a terminal ends the parent and also sends SIGHUP to this process. The parent must be missing in two checks in a
-    // row, so that SIGHUP arrives first and `except` is aborted.
+    // Closing a terminal ends the parent and also sends SIGHUP to this process. The second check gives SIGHUP the time
+    // to arrive and to abort `except`.
     if (looks < 2) return
     clearInterval(timer)
     if (except?.aborted !== true) ended.abort()

@@ -8,7 +8,7 @@ const SIGNALLED = 128
 
 /**
  * Runs a shell command until it ends or `signal` is aborted.
- * @throws CofferError `check_failed` with the exit code of the command, if that is not 0
+ * @throws CofferError `check_failed` if the exit code of the command is not 0. The error has this exit code.
  */
 export function runLine(
   { env, cwd, signal }: Pick<CommandContext, 'env' | 'cwd' | 'signal'>,

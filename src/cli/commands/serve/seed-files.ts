@@ -1,4 +1,4 @@
-/** `serve --seed`: one file, or a directory whose files together describe the contents of the vault. */
+/** `serve --seed` reads one file, or a directory whose files together describe the contents of the vault. */
 import { readdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { isObject } from '../../../domain/json/json.js'
@@ -16,9 +16,8 @@ interface SeedFile {
 
 export interface ReadSeed {
   seed: unknown
-  /** The API keys that the seed chooses. */
   chosenKeys: ReadonlySet<unknown>
-  /** For each error, replaces the place in the merged seed by the name of the file and the place in this file. */
+  /** Replaces each place in the merged seed by the name of the file and the place in this file. */
   explain(error: unknown): unknown
 }
 
@@ -51,11 +50,11 @@ export async function readSeed(
 }
 
 /**
- * Returns the names of seeds in the order in which they are read. If a directory has more seeds than the limit,
- * returns one name more than the limit, so that the caller sees the excess.
+ * Returns the names of seeds in the order of reading. Returns at most one name more than the limit, so that the caller
+ * notices the excess.
  */
 export function chooseSeeds(names: readonly string[]): string[] {
-  // Names that begin with a dot are skipped. Directories in a volume of Kubernetes have these names.
+  // A volume of Kubernetes contains directories whose names begin with a dot.
   const seeds = names.filter((name) => /^[^.].*\.(?:json|ya?ml)$/.test(name))
   return seeds.sort().slice(0, MAX_FILES + 1)
 }
@@ -70,7 +69,6 @@ function findKeys(seed: unknown): ReadonlySet<unknown> {
   return new Set(applications.map(({ key }) => key).filter((key) => key !== undefined))
 }
 
-/** Appends the lists of each file to the lists of the files before it. */
 function merge(files: readonly SeedFile[]): object {
   const merged = new Map<string, unknown>()
   for (const { name, seed } of files) {

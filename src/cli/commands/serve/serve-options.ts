@@ -65,15 +65,12 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
     cors: flags.cors !== false,
     isWatched: flags.watch === true,
     exitsWithParent: flags.exitWithParent === true,
-    /**
-     * Whether a vault on disk has a control plane. The control plane of a vault on disk can set neither the state nor
-     * the clock.
-     */
+    /** Whether a vault that is not in memory has a control plane. */
     hasControls: demo === true || flags.testControls === true || controlStored === true,
     isControlStored: controlStored === true,
     acceptsTestKeys: testKeys === true,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
-    /** `seed`: the path of a seed, or of a directory of seeds, for the vault in memory. `tls`: paths of PEM files. */
+    /** `seed`: the path of a file or of a directory. `tls`: paths of PEM files. */
     ...omitUndefined({
       seed,
       run,
@@ -87,8 +84,8 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
 }
 
 /**
- * `--watch` needs a seed in a file and a loopback address. With `--watch`, applications keep their keys when the seed
- * changes. Therefore other machines must not reach the server.
+ * With `--watch`, applications keep their keys when the seed changes. Therefore other machines must not reach the
+ * server.
  */
 function requireWatchable(seed: string | undefined, host: string | undefined): void {
   if (seed === undefined || seed === '-')

@@ -58,8 +58,8 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   const ended = new AbortController()
   const context = { ...outer, signal: AbortSignal.any([outer.signal, ended.signal]) }
   const hardenOnce = await hardenLater(context)
-  // The hardening prevents core dumps. An empty vault in memory has no secrets yet. Therefore its server starts before
-  // the hardening is complete, and the first request waits for the hardening.
+  // An empty vault in memory has no secrets yet. Therefore its server starts before the process is hardened, and the
+  // first request waits for the hardening.
   const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
   const hardening = isEmpty && context.config.output !== 'json' ? undefined : hardenOnce()
   if (!isEmpty) await hardening
@@ -84,7 +84,7 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   }
 }
 
-/** The first process asks for secrets and announces the server. The worker processes answer the requests. */
+/** The first process prompts for secrets and announces the server. The worker processes answer the requests. */
 async function serveShared(given: CommandContext, options: ServeOptions): Promise<void> {
   const { isWorker, joinWorkers, leaveWorkers, requireShared, runWorkers } = await import('./workers.js')
   requireShared(given, options)
@@ -115,8 +115,8 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
 }
 
 /**
- * Returns a function whose first call hardens this process. The call resolves to the options of reactors. If a file
- * of the options cannot be read, `hardenLater` itself rejects, before that call.
+ * The first call of the returned function hardens this process. `hardenLater` itself rejects if a file of the options
+ * cannot be read.
  */
 async function hardenLater(context: CommandContext) {
   const { pid, env } = context
@@ -170,7 +170,7 @@ async function openInMemory(
   }
 }
 
-/** Remembers the version of the file before it is read the first time, so that no later change is missed. */
+/** Called before the file is read for the first time, so that no change is missed. */
 async function followSeed(context: CommandContext, path: string) {
   return (await import('./watch-seed.js')).followSeed(context, path)
 }
@@ -199,8 +199,7 @@ async function serveOpened(
   // A worker announces nothing. A worker has no dashboard, because a session exists in the memory of one process
   // only.
   const isAnnounced = 'place' in opened
-  // On the dashboard, a person may do things that no-reveal mode forbids. A vault in memory contains only test data,
-  // so it has a dashboard in this mode too.
+  // No-reveal mode turns the dashboard off. A vault in memory contains only test data, so it keeps its dashboard.
   const hasDashboard = isAnnounced && (control.hasState || !config.noReveal)
   const samples = 'samples' in opened ? opened.samples : {}
   const { stderr } = terminal
@@ -249,8 +248,7 @@ async function serveOpened(
   })
   if (options.vault === 'demo' && hasDashboard && tls === undefined) {
     const { sendDemoRequests } = await import('./demo-requests.js')
-    // The start does not wait for these requests, because the demo works without them. If the server was stopped, a
-    // failed request is not reported, because a stopped server answers no requests.
+    // The demo works without these requests. They may fail when the server is stopped.
     void sendDemoRequests({ app, url, prefix, samples, signal }).catch((error: unknown) => {
       if (!signal.aborted) report(error, 'demo')
     })
@@ -259,8 +257,7 @@ async function serveOpened(
   const ran = runBeside?.({ COFFER_URL: url, COFFER_API_KEY: key, COFFER_CONTROL_KEY: controlKey })
   // The error is thrown below, after the server has stopped.
   ran?.catch(() => undefined)
-  // Ends the log sink later than the server, so that the sink also receives the records of requests that are in progress when the
-  // server is stopped.
+  // The log sink ends after the server, so that the sink also receives the records of requests in progress.
   const stoppedSink = new AbortController()
   const sinking = sink?.run(stoppedSink.signal)
   const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))
@@ -296,10 +293,7 @@ async function openSink({ terminal, env }: CommandContext, app: App, address: st
   })
 }
 
-/**
- * Purges expired records and sends due deliveries every 30 s until `signal` is aborted. Reports a failure, and tries
- * again after 30 s.
- */
+/** Purges expired records and sends due deliveries every 30 s until `signal` is aborted. */
 export async function sweepRegularly(
   app: Pick<App, 'sweep' | 'deliveries'>,
   signal: AbortSignal,
@@ -312,15 +306,12 @@ export async function sweepRegularly(
       return 0
     })
     await app.deliveries.resume().catch(report)
-    // One sweep purges a limited number of records. If a sweep purged records, the next sweep follows at once.
+    // One sweep purges a limited number of records, so the next sweep may have to follow at once.
     if (swept === 0) await wait(signal)
   }
 }
 
-/**
- * Returns the message of a CofferError. For any other error, returns only the stack, because its message may
- * contain data of a request.
- */
+/** For an unexpected error, returns only the stack, because the message may contain data of a request. */
 function describeFault(error: unknown, traceId: string): string {
   if (error instanceof CofferError && error.code !== 'internal')
     return `${display(error.message)} Reference ${traceId}\n`

@@ -10,14 +10,11 @@ import type { CommandContext } from '../../context.js'
 import { printLogLine, printWarning } from '../../output/output.js'
 import { chooseSeeds, readSeed } from './seed-files.js'
 
-/**
- * The file is checked this often, in ms. A check of one file is cheap, and also notices when an editor replaces the file by a new
- * file.
- */
+/** The file is polled, because an editor may replace the file by a new file. */
 const ASKED_EVERY_MS = 300
 const SHOWN_ERRORS = 20
 
-/** Returns a function that watches until the run is interrupted. A refused seed leaves the vault as it is. */
+/** The returned function watches until the run is interrupted. If a seed is refused, the vault keeps its contents. */
 export function followSeed(context: CommandContext, path: string) {
   const place = resolve(context.cwd, path)
   let version = versionOf(place)
@@ -34,10 +31,7 @@ export function followSeed(context: CommandContext, path: string) {
   }
 }
 
-/**
- * The state of the file, or of a directory and its seeds. If the file or directory cannot be examined, the code of
- * the error.
- */
+/** Returns a text that changes when the file, or the directory or one of its seeds, changes. */
 function versionOf(place: string): string {
   try {
     const isDirectory = statSync(place, { throwIfNoEntry: false })?.isDirectory() === true
@@ -61,7 +55,7 @@ async function load(context: CommandContext, control: ControlState, path: string
       throw explain(error)
     })
     await printLogLine(terminal, `${path} has changed. The vault was reset to the new seed.`)
-    // A key that the seed chooses with --test-keys is never printed.
+    // A key that the seed contains is never printed.
     for (const [name, { key }] of Object.entries(added))
       await printLogLine(
         terminal,

@@ -1,7 +1,4 @@
-/**
- * `serve --workers` starts several processes that share a port. The vault must be of a kind that several processes can have open
- * at the same time.
- */
+/** `serve --workers` starts several processes that share a port and a vault in PostgreSQL. */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -16,10 +13,7 @@ import { STOPPING } from './announcement.js'
 import type { ServeOptions } from './serve-options.js'
 
 const RESTART_MS = 1000
-/**
- * A worker sends this message when it can receive messages. The first process then sends the secrets, because
- * a message that is sent earlier is lost.
- */
+/** A worker sends this message when it can receive messages. Earlier messages would be lost. */
 const READY = 'ready'
 const STOP = 'stop'
 
@@ -49,7 +43,6 @@ export function isWorker(): boolean {
   return cluster.isWorker
 }
 
-/** Receives the secrets, the port and the request to stop from the first process. */
 export async function joinWorkers(context: CommandContext) {
   const own = cluster.worker!
   const stopped = new AbortController()
@@ -67,8 +60,8 @@ export function leaveWorkers(): void {
 }
 
 /**
- * Starts workers, and replaces workers that end, until `signal` is aborted. Calls `announce` with the port when the
- * first worker listens. If the port is 0, first chooses a free port, because all workers must listen on one known port.
+ * Starts workers, and replaces workers that end, until `signal` is aborted. Calls `announce` when the first worker
+ * listens. If the port is 0, first chooses a free port, because all workers must listen on the same port.
  * @throws CofferError `unavailable` if the first worker does not start; the worker has printed the reason
  */
 export async function runWorkers(

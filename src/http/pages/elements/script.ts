@@ -1,4 +1,3 @@
-/** The script of the card fields, with the address of this server. */
 import { readFileSync } from 'node:fs'
 import { findAsset } from '../../../assets.js'
 import { CofferError } from '../../../errors.js'
@@ -9,8 +8,8 @@ import { HttpOrigin } from '../../origin.js'
 const ROUTED_API = 'https://js.basistheory.com/api'
 
 /**
- * Query parameters: with `frame=true`, each field is in a frame. With `routed=true`, the fields send their requests to
- * the hosted address.
+ * Query parameters: `frame=true` puts each field into a frame. `routed=true` makes the fields send requests to the
+ * address of the hosted API.
  */
 export function answerScript(request: HttpRequest, query: URLSearchParams, prefix: string): HttpResponse {
   const url = query.get('routed') === 'true' ? ROUTED_API : new HttpOrigin(request).base
@@ -18,7 +17,7 @@ export function answerScript(request: HttpRequest, query: URLSearchParams, prefi
   const given = { url, prefix, frame: query.get('frame') === 'true' }
   const program = readFileSync(findAsset('elements.js'), 'utf8').trim().replace(/;$/, '')
   const answer = answerText(200, 'text/javascript; charset=utf-8', `${program}(${JSON.stringify(given)})\n`)
-  // A page that isolates itself (COEP) loads only resources with this header.
+  // A page with COEP loads only resources with this header.
   answer.headers['cross-origin-resource-policy'] = 'cross-origin'
   return answer
 }

@@ -8,9 +8,8 @@ interface BankPageContent {
   title: string
   body: string
   script?: string | undefined
-  /** The page contains frames. */
   hasFrames?: boolean
-  /** Pages of other sites may not show this page in a frame. */
+  /** Pages of other sites cannot show this page in a frame. */
   refusesFrames?: boolean
 }
 
@@ -29,13 +28,12 @@ iframe { border: 0; display: block; height: 30rem; width: 100% } iframe[hidden] 
 body:has(> iframe) { max-width: none; padding: 0 } body > iframe { height: 100vh }
 `
 
-/** No one should take this page for the page of a real bank. */
 const MARK = '<p class="mark">Coffer test bank: no real bank, no real money</p>'
 
 /**
- * Sites under test show these pages in frames, so they cannot have the policy of our other pages. The policy
- * `sandbox` gives each of these pages an origin of its own. With an origin of their own, the pages cannot read or
- * write the other pages of Coffer, and a form that they send counts as a form of another site.
+ * Sites under test show these pages in frames, so these pages cannot have the policy of our other pages. The policy
+ * `sandbox` gives each page a separate origin. Therefore these pages cannot read or write other pages of Coffer, and a
+ * form that they send counts as a form of another site.
  */
 export function answerBankHtml(page: BankPageContent): HttpResponse {
   const { status = 200, title, body, script, hasFrames = false, refusesFrames = false } = page
@@ -62,16 +60,14 @@ export function renderBank(title: string, content: string): string {
 }
 
 /**
- * Gives a value to the script of the page. The value is not in the script itself, because the script must not
- * contain text of the request.
+ * Passes a value to the script of the page. The script itself must not change, because the content security policy
+ * contains the digest of the script.
  */
 export function renderData(name: string, value: unknown): string {
   return `<data id="${name}" value="${encode(JSON.stringify(value))}"></data>`
 }
 
-/**
- * A form that the script of the page sends at once. Without JavaScript, the page shows a button that sends the form.
- */
+/** The script of the page sends the form at once. Without JavaScript, the page shows a button. */
 export function renderForm(
   action: string,
   fields: Record<string, string>,

@@ -1,4 +1,3 @@
-/** The pages of a challenge, in which the bank asks the cardholder. */
 import type { ThreeDsSessionRecord } from '../../../domain/records/records.js'
 import { encodeHtml as encode } from '../../../domain/text/html.js'
 import { ANSWER_PATH, challengeNotificationPath } from '../../../domain/threeds/paths.js'
@@ -21,7 +20,7 @@ import type { Visit } from './visit.js'
 const TITLE = 'Confirm your payment'
 const VERSIONS = ['2.1.0', '2.2.0']
 
-/** The page that web-threeds shows in a frame. This page opens the page of the bank in a frame of its own. */
+/** web-threeds shows this page in a frame. The page shows the page of the bank in an inner frame. */
 export function answerChallengeFrame(): HttpResponse {
   return answerBankHtml({
     title: 'Challenge',
@@ -53,10 +52,7 @@ function readAnswer(fields: URLSearchParams): ChallengeAnswer {
   return action === 'cancel' || action === 'done' ? action : { code: fields.get('code') ?? '' }
 }
 
-/**
- * Answers the notification that a challenge is over. The notification changes nothing, because the
- * cardholder's answer has already decided the result.
- */
+/** The notification changes nothing, because the answer of the cardholder has already decided the result. */
 export async function answerChallengeNotification({ host, page, fields }: Visit): Promise<HttpResponse> {
   const id = sessionIdOf(page.id)
   const cres = decodeMessage(fields.get('cres'))
@@ -108,7 +104,7 @@ function renderCode(attempts: number): string {
           `<p id="coffer-3ds-fault" class="fault" role="alert">The passcode is wrong. Attempt ${attempts + 1} of ${MAX_ATTEMPTS}.</p>`,
         ]
   return `<label for="coffer-3ds-code">Passcode</label>
-<p id="coffer-3ds-hint" class="dim">For this test it is ${CHALLENGE_CODE}.</p>${fault}
+<p id="coffer-3ds-hint" class="dim">Test passcode: ${CHALLENGE_CODE}.</p>${fault}
 <input id="coffer-3ds-code" name="code" autocomplete="one-time-code" inputmode="numeric" maxlength="20" required${marks || ' aria-describedby="coffer-3ds-hint"'}>
 <button id="coffer-3ds-submit" name="action" value="submit" class="main">Submit</button>`
 }
@@ -127,10 +123,7 @@ function describePayment({ paid }: NonNullable<ThreeDsSessionRecord['authenticat
   return `<p>You pay <strong>${encode(formatAmount(amount, paid.exponent))}</strong>${unit}${to}.</p>`
 }
 
-/**
- * Formats an amount of money. `amount` and `exponent` consist of digits. `exponent`: how many digits are behind the
- * point.
- */
+/** `amount` and `exponent` consist of digits. `exponent`: the number of digits after the point. */
 function formatAmount(amount: string, exponent = '0'): string {
   const places = Math.min(Number(exponent), 10)
   if (places === 0) return amount

@@ -1,4 +1,4 @@
-/** Messages of the protocol EMV 3-D Secure in forms: JSON as base64url. */
+/** Messages of EMV 3-D Secure in forms: JSON as base64url. */
 import { isObject, tryJson } from '../../../domain/json/json.js'
 import { CofferError } from '../../../errors.js'
 
@@ -8,7 +8,7 @@ export function encodeMessage(message: object): string {
   return Buffer.from(JSON.stringify(message)).toString('base64url')
 }
 
-/** Decodes a message. Returns an empty object if the text is not a valid message. */
+/** Returns an empty object if the text is not a valid message. */
 export function decodeMessage(text: string | null): Record<string, unknown> {
   const value = tryJson(Buffer.from(text ?? '', 'base64').toString('utf8'))
   return isObject(value) ? value : {}

@@ -1,4 +1,3 @@
-/** The pages of the method step, in which the bank finds out about the browser. */
 import { methodNotificationPath } from '../../../domain/threeds/paths.js'
 import { CofferError } from '../../../errors.js'
 import { completeMethodStep, findSession } from '../../../operations/3ds/pages.js'
@@ -10,14 +9,14 @@ import type { Visit } from './visit.js'
 
 const TITLE = 'Browser data'
 
-/** The page that web-threeds shows in a frame. This page opens the page of the bank in a frame of its own. */
+/** web-threeds shows this page in a frame. The page shows the page of the bank in an inner frame. */
 export function answerMethodFrame(): HttpResponse {
   const body = renderBank(TITLE, '<p>The test bank collects data about the browser.</p>')
   return answerBankHtml({ title: TITLE, body, script: METHOD_FRAME, hasFrames: true })
 }
 
 /**
- * Answers a form which tells the session that the method step has ended. Refuses an address that is not the
+ * Answers with a form that notifies the session of the end of the method step. Refuses any address except the
  * `method_notification_url` of the session.
  */
 export async function answerMethod({ host, fields }: Visit): Promise<HttpResponse> {

@@ -1,6 +1,5 @@
 /**
- * The pages on which this server pretends to be a bank. These pages decode forms and write HTML. The operations in
- * `operations/3ds/` do the work.
+ * The pages of the test bank. This code decodes forms and writes HTML. The operations in `operations/3ds/` do the work.
  */
 import { encodeHtml as encode } from '../../../domain/text/html.js'
 import { CofferError } from '../../../errors.js'
@@ -32,8 +31,7 @@ const PAGES: Record<BankPageName, (visit: Visit) => HttpResponse | Promise<HttpR
 }
 
 /**
- * Each of these pages is in a frame, and the page around the frame waits for a message. If an error occurs, the page in
- * the frame sends the error to the page around the frame.
+ * The page around the frame waits for a message from these pages. Therefore these pages also send errors as messages.
  */
 const TOLD: readonly BankPageName[] = ['challenge', 'answer', 'challengeNotification']
 
@@ -61,10 +59,6 @@ function answerFault({ name }: BankPage, { status, message }: CofferError, id: s
   return answerBankHtml({ status, title, body, script: isTold ? TELL : undefined, refusesFrames })
 }
 
-/**
- * The id of the session that a request names. Returns an empty text if the request names no session. The step
- * that chooses a fork also calls this function.
- */
 export async function readNamedSession(page: BankPage, request: HttpRequest): Promise<string> {
   if (page.id !== undefined || page.method === 'GET') return page.id ?? ''
   const fields = await readFields(request, FORM_LIMIT_BYTES).catch(() => undefined)

@@ -1,4 +1,4 @@
-/** The redirect page does all steps in the browser, and ends at an address that the session has stored. */
+/** The redirect page does all steps in the browser, and then opens an address that is stored in the session. */
 import { isObject, tryJson } from '../../../domain/json/json.js'
 import {
   CHALLENGE_PATH,
@@ -86,7 +86,7 @@ function answerStart({ id, base, method }: RedirectSession): HttpResponse {
           { id: 'method', target: 'method' },
         )}`
   const title = 'Loading'
-  const body = `<p role="status">Your bank is asked about this payment.</p>
+  const body = `<p role="status">The page asks your bank about this payment.</p>
 <noscript><p>This page needs JavaScript.</p></noscript>${step}
 ${renderForm(base + redirectPath(id, 'authenticate'), { device_info: '' })}`
   return answerStage(title, body, REDIRECT_START)
@@ -123,13 +123,12 @@ function answerStage(title: string, body: string, script: string): HttpResponse 
   })
 }
 
-/** Only the stored addresses are used: no part of a request can lead elsewhere. */
+/** Uses only stored addresses, so that a request cannot redirect the browser to another place. */
 function callbackOf(session: RedirectSession): string {
   const { success, failure } = session.redirect.callback_urls
   return hasSucceeded(session) ? success : failure
 }
 
-/** A header may have only visible ASCII. */
 function toHeader(url: string): string {
   return /^[\x21-\x7e]+$/.test(url) ? url : new URL(url).href
 }

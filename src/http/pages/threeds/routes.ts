@@ -1,6 +1,6 @@
 /**
- * The paths of the pages of 3-D Secure. Every server loads this module, but loads the pages only when a request needs
- * a page.
+ * The paths of the pages of 3-D Secure. Every server loads this small module, but loads the pages when the first
+ * request needs a page.
  */
 import {
   ANSWER_PATH,
@@ -33,7 +33,7 @@ export interface BankPage {
   method: 'GET' | 'POST'
   /** The pattern of the path, for the access log. */
   route: string
-  /** The id of the session in the path. If the path contains no id, the form contains the id. */
+  /** The id of the session. Undefined if only the form contains the id. */
   id: string | undefined
 }
 

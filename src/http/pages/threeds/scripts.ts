@@ -1,12 +1,11 @@
 /**
- * The scripts of the pages. The scripts are constant, because the content security policy names each script
- * by its digest. Values are in `data` elements. A message has the target `*`, because the page under test can
- * have any origin. A message contains no secret.
+ * The scripts of the pages. The scripts are constant, because the content security policy contains their digests.
+ * Values are in `data` elements. Messages contain no secret, and have the target `*`, because the page under test can
+ * have any origin.
  */
 
 /**
- * Sends a message to the page around this page, or to the page that has opened this window. After the message is sent,
- * the script closes the window.
+ * Sends a message to the page around this frame, or to the page that opened this window, and then closes the window.
  */
 export const TELL = `
 const message = JSON.parse(document.getElementById('message').value)
@@ -26,8 +25,8 @@ document.getElementById('form').submit()
 `
 
 /**
- * The program of the shop sends one message. After this message, the page posts a form into a frame, and passes
- * messages from this frame on to the shop. Only the page around this page can start the exchange, and only once.
+ * After one message from the page of the shop, posts a form into a frame, and passes messages from this frame on to the
+ * shop. Ignores further requests to start, and requests from other pages.
  */
 function relay({
   start,
@@ -82,10 +81,7 @@ export const CHALLENGE_FRAME = relay({
   passes: "['challenge', 'error']",
 })
 
-/**
- * Waits for the method step, but at most 10 s. After the method step, the script describes the browser, as the
- * program of a shop would.
- */
+/** Waits up to 10 s for the method step. Then describes the browser, as the program of a shop would. */
 export const REDIRECT_START = `
 const form = document.getElementById('form')
 const method = document.getElementById('method')

@@ -3,13 +3,11 @@ import type { HttpRequest } from '../../exchange.js'
 import type { AnswererOptions } from '../../options.js'
 import type { BankPage } from './routes.js'
 
-/** A request for one of the pages. */
 export interface Visit extends Pick<AnswererOptions, 'authenticate'> {
   host: Host
   page: BankPage
   request: HttpRequest
   search: string
   traceId: string
-  /** The form that was sent. A GET request has no fields. */
   fields: URLSearchParams
 }

@@ -1,7 +1,7 @@
 /**
- * The program that bundles one package with esbuild, or compiles TypeScript, in a process of its own. The program reads a job
- * from standard input, and writes the result to descriptor 3. The program uses the esbuild of the project if there is one, and
- * otherwise the esbuild that is installed with Coffer.
+ * The program of a separate process: bundles one package with esbuild, or compiles TypeScript. Reads a job from
+ * standard input, and writes the result to descriptor 3. Uses the esbuild of the project, or else the esbuild that is
+ * installed with Coffer.
  */
 import { readFileSync, writeSync } from 'node:fs'
 import { builtinModules, createRequire } from 'node:module'
@@ -12,12 +12,12 @@ const INPUT = 0
 const OUTPUT = 3
 const ENTRY = 'coffer-entry.js'
 /**
- * The prefix with which esbuild marks a file that the `browser` field of a package replaces with nothing. A file with
- * this prefix need not exist.
+ * esbuild marks a file with this prefix if the `browser` field of a package replaces the file with nothing. The file
+ * need not exist.
  */
 const DISABLED = '(disabled):'
 
-/** Packages that do not work if they are bundled for the platform `browser`, and do work for the platform `node`. */
+/** These packages work only if they are bundled for the platform `node`. */
 const FOR_NODE: readonly string[] = ['jsonwebtoken']
 
 interface Esbuild {
@@ -26,7 +26,6 @@ interface Esbuild {
   transform(text: string, options: TransformOptions): Promise<TransformResult>
 }
 
-/** A package of the project to bundle, or the text of a file to compile. */
 type Job = { project: string } & ({ name: string } | { file: string; text: string })
 
 async function main(): Promise<void> {
@@ -56,7 +55,6 @@ async function bundle(project: string, name: string): Promise<object> {
   throw first
 }
 
-/** Returns the TypeScript as a CommonJS module with its source map, or the faults of the TypeScript. */
 async function compile(project: string, file: string, text: string): Promise<object> {
   const esbuild = findEsbuild(project)
   try {
