@@ -13,8 +13,8 @@ const COUNT_BITS = 7
 const MAX_EVENTS = 2 ** COUNT_BITS - 1
 const MAX_CHARACTERS = 256 * 1024
 /**
- * The last digits of the id of an event or delivery are the index of the event in its batch. In the id of the batch,
- * these digits are zeros.
+ * The last hexadecimal digits of the id of an event or delivery are the index of the event in its batch. In the id of
+ * the batch, these digits are zeros.
  */
 const PLACE_DIGITS = 2
 

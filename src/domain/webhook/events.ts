@@ -67,7 +67,7 @@ const EVENTS = {
   'tenant.member.deleted': 'id',
 } as const
 
-/** Webhooks can subscribe to these events, but this server never sends these events. */
+/** Webhooks can subscribe to these events, but this server sends these events only as test events. */
 const SILENT = (
   'tenant.created tenant.deleted http.request ' +
   'reactor.vulnerabilities_discovered proxy.vulnerabilities_discovered tenant.vulnerabilities_notified'
@@ -88,7 +88,7 @@ export interface WebhookEvent {
   more?: Record<string, object> | undefined
 }
 
-/** A test event for these webhooks, even if they do not subscribe to its type. */
+/** A test event. The webhooks receive the event even if they do not subscribe to its type. */
 export interface TriggeredEvent {
   type: string
   data: Record<string, object>
@@ -101,6 +101,11 @@ const ATTRIBUTES = new Map(
     return [type, named.map(([name = '', stored = name]) => ({ name, stored }))]
   }),
 )
+
+/** Returns the names that the attributes have in an event of this type. */
+export function attributesOf(type: EventType): string[] {
+  return ATTRIBUTES.get(type)!.map(({ name }) => name)
+}
 
 export function isComplete(type: EventType, about: object): boolean {
   return ATTRIBUTES.get(type)!.every(({ stored }) => Object.hasOwn(about, stored))

@@ -13,7 +13,7 @@ interface Tools {
   now: number
 }
 
-/** Returns each attribute that an event can have, under the name of the attribute in the record. */
+/** Returns sample values, by the names that the attributes have in records. */
 function sampleRecord({ createUuid, now }: Tools): Record<string, unknown> {
   const actor = createUuid()
   const date = formatDate(now)
@@ -43,16 +43,25 @@ function sampleRecord({ createUuid, now }: Tools): Record<string, unknown> {
     issued_to_application: { id: createUuid(), name: 'sample' },
     email: 'ada@example.com',
     role: 'ADMIN',
-    status: 'completed',
+    status: 'active',
     user_id: createUuid(),
+    tenant_id: createUuid(),
+    token_id: createUuid(),
+    card_brand: 'Visa',
+    device: 'browser',
+    authentication_status: 'successful',
   }
 }
 
-/** Values of `type` in samples, by the first part of the event type. The default is `card`. */
-const TYPES: Readonly<Record<string, string>> = {
-  application: 'private',
-  proxy: 'configured',
-}
+/** Sample values that differ from those of {@link sampleRecord}, by the beginning of the event type. */
+const SPECIAL: readonly (readonly [prefix: string, values: Readonly<Record<string, string>>])[] = [
+  ['application.', { type: 'private' }],
+  ['proxy.', { type: 'configured' }],
+  ['3ds.', { type: 'customer' }],
+  ['account-updater.job.created', { status: 'pending' }],
+  ['account-updater.job.completed', { status: 'completed' }],
+  ['account-updater.job.failed', { status: 'failed' }],
+]
 
 function furtherObjects(type: string, { createUuid }: Tools): Record<string, object> {
   if (type === 'token-intent.converted') return { token: { id: createUuid(), type: 'card' } }
@@ -78,7 +87,6 @@ function sampleOfSilent(type: string, tools: Tools): Record<string, object> {
   if (type === 'http.request')
     return { request: { method: 'POST', url: 'https://example.com/tokens' }, response: { status: 201 } }
   const created = { id, created_by, created_at }
-  if (type.startsWith('3ds.')) return { session: { ...created, type: 'customer', device: 'browser' } }
   const object = type.slice(0, type.lastIndexOf('.')).replaceAll(/[.-]/g, '_')
   return { [object]: created }
 }
@@ -86,8 +94,8 @@ function sampleOfSilent(type: string, tools: Tools): Record<string, object> {
 /** Returns `data` of an event, without the actor. `type`: a known event type. */
 export function sampleEvent(type: string, tools: Tools): Record<string, object> {
   if (!SENT_EVENT_TYPES.includes(type)) return sampleOfSilent(type, tools)
-  const record = sampleRecord(tools)
-  const about = { ...record, type: TYPES[type.split('.')[0]!] ?? record.type }
+  const special = SPECIAL.find(([prefix]) => type.startsWith(prefix))
+  const about = { ...sampleRecord(tools), ...special?.[1] }
   return describeEvent({ type: type as EventType, about, more: furtherObjects(type, tools) })
 }
 
