@@ -1,7 +1,7 @@
 /**
  * `npm run bench [part [argument…]]…` runs all parts, or the named parts with their arguments. Each part runs in a
- * separate process. Every figure is a ratio to a floor that was measured in the same run. A part never fails because it
- * is slow.
+ * separate process. Every figure is a ratio to a floor that was measured in the same run. A slow result
+ * never makes a part fail.
  */
 import { spawnSync } from 'node:child_process'
 import { cpus, loadavg } from 'node:os'

@@ -44,8 +44,8 @@ export function isInstalled(name: string): boolean {
 }
 
 /**
- * Measures the seconds to write `count` tokens from objects in memory to synced rows, with one audit row for each
- * token. For Coffer, this function measures `token import`, the storage alone, and the whole command with a file.
+ * Measures the seconds in which `count` objects in memory become synced rows: one token and one audit row for each
+ * object. For Coffer, this function measures `token import`, the storage alone, and the whole command with a file.
  */
 export async function measureBulk(count: number): Promise<Bulk> {
   const contenders: Contender[] = [

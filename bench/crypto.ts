@@ -1,6 +1,7 @@
 /**
- * Measures encrypting, decrypting and digesting with each of the two libraries, and compares them with the ciphers of
- * Node. The times include the time to make nonces. The arguments are the number of rounds and the bytes of a record.
+ * Measures encrypting, decrypting and digesting with each of the two cryptographic libraries, and compares the times
+ * with those of Node's ciphers. The times include the creation of nonces. The arguments are the number of rounds and
+ * the bytes of a record.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 import { nativePrimitives } from '../src/crypto/native.js'

@@ -1,7 +1,7 @@
 /**
  * Measures how evenly a server treats the requests of many connections: median, slowest hundredth, slowest request,
- * and how many later requests were answered before an earlier request. Each row shows a server that has just started:
- * first its cold seconds, and then its later seconds. The benchmark compares `coffer serve` with the SQLCipher peer.
+ * and how many later requests were answered before an earlier request. Each server has just started. Its first (cold)
+ * and its later (warm) seconds are measured separately. The benchmark compares `coffer serve` with the SQLCipher peer.
  * The arguments are rounds, numbers of connections, seconds of each stage, method, and `unpinned`.
  */
 import { spawnSync } from 'node:child_process'

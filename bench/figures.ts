@@ -1,6 +1,6 @@
 /**
- * Measures contenders in turn and prints the results. Every figure is printed next to the floor of the same round, so
- * a busy machine affects both the figure and the floor.
+ * Measures contenders in turn and prints the results. The first contender is the floor, with which the others are
+ * compared. Each round measures all contenders, so a busy machine affects both a figure and its floor.
  */
 import type { ChildProcess } from 'node:child_process'
 

@@ -12,7 +12,7 @@ import type { App } from '../src/vault/app.js'
 import { createVault, openVault, type VaultLocation } from '../src/vault/open.js'
 import { makeToken } from './token-body.js'
 
-/** With this number of customers, each customer has a full page, even in a vault with a thousand tokens. */
+/** With this number of customers, each customer has enough tokens for a full page, even in a vault of 1,000 tokens. */
 export const CUSTOMERS = 50
 /**
  * The number of tokens in one unit of work. With their log records, these tokens are about as large as a unit of work

@@ -115,8 +115,8 @@ async function startCoffer(tokens: number): Promise<Ready> {
 }
 
 /**
- * Starts a server over a store. The first of these servers creates the vault and its key file, and the others open the
- * vault.
+ * Starts a server over a store in PostgreSQL. The first of these servers creates the vault and its key file, and the
+ * others open the vault.
  */
 async function startStore(tokens: number): Promise<Ready> {
   const location = { directory: address, pid: process.pid, notice: () => {}, role: 'server' } as const

@@ -1,7 +1,7 @@
 /**
- * On 50 connections, measures `POST /proxy` with one expression, and compares the time with the same request sent
- * directly to the destination. One destination answers at once. Another destination takes 20 ms, as a payment provider
- * would. The arguments are rounds and seconds of one measurement.
+ * On 50 connections, measures `POST /proxy` with one expression, and compares the time with that of the same
+ * request sent directly to the destination. One destination answers at once. Another destination takes 20 ms, as a
+ * payment provider would. The arguments are rounds and seconds of one measurement.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -19,8 +19,8 @@ const NOT_STDIN: { readonly [Setting in Name]?: string } = {
 }
 
 /**
- * `flags`: by commander's option names, such as `keyFile`.
- * @throws CofferError `usage`, which names the flag or variable with an invalid value
+ * `flags` maps commander's option names, such as `keyFile`, to values.
+ * @throws CofferError `usage`. The message names the flag or variable.
  */
 export function readConfig(flags: Readonly<Record<string, unknown>>, env: Environment) {
   const text = (name: Name): string | undefined => {
@@ -28,7 +28,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     const flag = flags[name]
     const value = typeof flag === 'string' ? flag : env[variable] || undefined
     const given = typeof flag === 'string' ? word : variable
-    // Only certificates may be read from standard input.
+    // Of the options that take a file, only `--ca` accepts `-` as standard input.
     if (value === '-' && name !== 'ca' && /<(?:file|directory)>$/.test(SETTINGS[name].flag))
       throw usage(`${given} cannot be -, which stands for standard input. ${NOT_STDIN[name] ?? GIVE_NAME}`)
     if (value === undefined || choices === undefined || choices.includes(value)) return value

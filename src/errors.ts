@@ -50,7 +50,6 @@ export type ErrorCode = keyof typeof ERRORS
 
 /** The message if reactor code failed without choosing a status. The text that the code threw is in `errors`. */
 const RUNTIME_ERROR = 'Reactor Runtime Error'
-/** The title of a reactor error that has `errors`. */
 const WITH_ERRORS = 'One or more validation errors occurred.'
 
 export const AFTER_DAMAGE =
@@ -72,7 +71,7 @@ export interface ServiceError {
 export interface ErrorDetails {
   errors?: PropertyErrors
   cause?: unknown
-  /** Overrides the status of the error code. 400 to 599. */
+  /** Overrides the status of the error code. From 400 to 599. */
   status?: number
   /** Overrides the exit code of the error code. */
   exit?: number
@@ -120,7 +119,7 @@ export class CofferError extends Error {
   }
 }
 
-/** Sets {@link ErrorDetails.mayTellData}. An error that is no CofferError is returned unchanged. */
+/** Returns a copy with {@link ErrorDetails.mayTellData}. An error that is no CofferError is returned unchanged. */
 export function markAsTelling(error: unknown): unknown {
   if (!(error instanceof CofferError)) return error
   const { code, message, errors, status } = error
@@ -209,7 +208,7 @@ export interface Problem {
   error?: ServiceError
 }
 
-/** For an unexpected error the document contains only the trace id. */
+/** For an unexpected error, `detail` contains the trace id instead of the message, which may contain data. */
 export function toProblem(error: unknown, traceId: string, reader: 'caller' | 'owner' = 'caller'): Problem {
   const known = error instanceof CofferError ? error : undefined
   const code = known?.code ?? 'internal'

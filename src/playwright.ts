@@ -47,14 +47,14 @@ export interface InstallOptions {
 const SCRIPT_PATH = '/elements/client/index.js'
 
 const API = /^https:\/\/api[\w.-]*\.basistheory\.com\//
-/** The frames of 3-D Secure. */
+/** The addresses of the frames of 3-D Secure. */
 const BANK = /^https:\/\/3ds[\w.-]*\.basistheory\.com\//
 /** The hosted fields call the API through their own host. */
 const API_OF_FIELDS = /^https:\/\/js\.basistheory\.com\/api\//
 const FIELDS = /^https:\/\/js\.basistheory\.com\/(?!api\/)/
 
 /**
- * Replaces the hosted card fields with the fields of Coffer, and routes the hosted API to Coffer. Call it before
+ * Replaces the hosted card fields with the fields of Coffer, and routes the hosted API to Coffer. Call this before
  * `page.goto`. Pages with `@basis-theory/web-elements` 2.x, `react-elements` 2.x, `basis-theory-js` or a script tag
  * need no change.
  * @throws Error if Coffer does not answer
@@ -79,7 +79,10 @@ export async function routeElements(page: RoutedPage, { url }: Server): Promise<
   await page.route(BANK, (route) => redirect(route, base))
 }
 
-/** Redirects, because Chromium does not let a frame of a public site send a form to a server on this machine. */
+/**
+ * Redirects the browser to Coffer instead of answering at the public address. Chromium does not let a frame with a
+ * public address send a form to a server on this machine.
+ */
 function redirect(route: PageRoute, base: string): Promise<void> {
   const { pathname, search } = new URL(route.request().url())
   return route.fulfill({ status: 302, headers: { location: base + pathname + search } })
@@ -109,7 +112,7 @@ async function fulfillScript(route: PageRoute, script: string): Promise<void> {
   return route.fulfill({ status: 404, contentType: 'text/plain', headers, body })
 }
 
-/** `prefix`: the start of the path, which is removed. */
+/** Removes `prefix` from the start of the path. */
 async function passOn(route: PageRoute, base: string, prefix: string): Promise<void> {
   const request = route.request()
   const { pathname, search } = new URL(request.url())
@@ -126,6 +129,6 @@ async function passOn(route: PageRoute, base: string, prefix: string): Promise<v
       headers: { 'access-control-allow-origin': '*' },
       body: JSON.stringify({ title: 'Bad Gateway', status: 502, detail }),
     })
-    // Fails if the test has closed the page.
+    // `fulfill` fails if the test has closed the page.
     .catch(() => undefined)
 }

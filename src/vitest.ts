@@ -1,7 +1,7 @@
 /**
- * Fixtures for vitest (`coffer/vitest`): one server for the whole run, and a fork of it for each test file. The first
- * run of a reactor can take longer than the 5 s that vitest gives a test. Run the reactor in `beforeAll`, or increase
- * `testTimeout`.
+ * Fixtures for vitest (`coffer/vitest`): one server for all test files, and one fork of the server for each test file.
+ * The first run of a reactor can take longer than the 5 s that vitest gives a test. Run the reactor in `beforeAll`, or
+ * increase `testTimeout`.
  */
 import { relative } from 'node:path'
 import { expect, inject, type TestAPI, test as vitestTest } from 'vitest'
@@ -24,8 +24,9 @@ declare module 'vitest' {
 }
 
 /**
- * The default export of a file in vitest's `globalSetup`. Starts a server before the run, and stops it after the run.
- * `ca`: the issuer of the certificate in `tls`. Default: the certificate itself.
+ * Returns the function that a file in vitest's `globalSetup` must export as default. The function starts a server
+ * before the tests. The server is stopped after the tests. `ca`: the issuer of the certificate in `tls`. Default: the
+ * certificate itself.
  */
 export function serveCoffer<S extends Seed>({
   ca,

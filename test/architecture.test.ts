@@ -8,7 +8,7 @@ const source = join(root, 'src')
 
 /**
  * For each folder, the list of other folders that the folder may import. Every folder may also import its own files and
- * LEAVES. An entry that names a single file is a port of the folder.
+ * LEAVES. If an entry names a file, only this file of its folder may be imported.
  */
 const ARROWS: Record<string, string> = {
   domain: '',
@@ -211,7 +211,7 @@ t.test('the pure folders import no code with side effects', async (t) => {
   }
 })
 
-t.test('only bin uses the global process', async (t) => {
+t.test('only bin and the listed files use the global process', async (t) => {
   // A parameter with the name `process` hides the global variable. Files with a parameter `process` receive a
   // ProcessLike.
   const global = /from 'node:process'|globalThis\.process|\bprocess\.[a-z]/

@@ -259,7 +259,7 @@ t.test('a signal stops the container within 1.5 s, whatever the container is doi
   t.ok((await stop({ child }, 'SIGTERM')) < 1000, 'a server that is starting stops too')
 })
 
-t.test('the image can run any other command of Coffer, and its health check asks the server', async (t) => {
+t.test('the image can run any other command of Coffer, and its health check calls the server', async (t) => {
   const { stdout } = await run(ENTRYPOINT, ['coffer', 'version'], { env: environment() })
   t.match(stdout, /^\d+\.\d+\.\d+\n$/)
   const failed = await run(ENTRYPOINT, ['--no-such-flag'], { env: environment() }).catch((error) => error)

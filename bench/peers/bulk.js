@@ -1,6 +1,6 @@
 /**
- * Writes tokens in bulk into SQLite, plain or as SQLCipher, with the rows and indexes of the server. Each unit is one
- * transaction with one sync. Reports the seconds from objects in memory to synced rows.
+ * Writes tokens in bulk into plain SQLite or into SQLCipher. The tables and indexes are the same as in `server.js`.
+ * Each unit is one transaction with one sync. Reports the seconds in which objects in memory become synced rows.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

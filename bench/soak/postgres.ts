@@ -16,8 +16,8 @@ const SERVERS = 3
 const CLIENTS = 12
 const TOKENS = 6
 /**
- * Number of requests for a token before another token replaces it, because the check takes longer with each request for
- * a token.
+ * After this number of requests for a token, the test uses a new token in its place. The check takes longer with each
+ * request for the same token.
  */
 const USES = 60
 

@@ -192,7 +192,7 @@ function listOptions(definition: RegisteredOperation): CommandOption[] {
     ],
     [isPaged(input), '--all', 'all pages'],
     [endpoint !== undefined, '--curl', 'print the equivalent curl command, and send nothing'],
-    [isExplainable, '--explain', 'print the answer and the deciding access rules without performing it'],
+    [isExplainable, '--explain', 'print the answer and the deciding access rules, and perform nothing'],
     [isExplainable, '--explain-as <app-id>', 'like --explain, with this application as the caller'],
   ]
   return options.flatMap(([isThere, ...option]) => (isThere ? [option] : []))
@@ -265,7 +265,7 @@ function addFlags(command: Command, definition: RegisteredOperation): void {
     // Another form of the command may have added the same flag.
     if (command.options.some(({ long }) => long === name)) continue
     const isOfForm = name === `--${definition.cli?.form?.flag}`
-    // The command works without the flag that chooses this form.
+    // The flag that chooses this form is optional, because the command also has a form without the flag.
     const description = describeFlag(isOfForm ? { ...flag, isRequired: false } : flag)
     if (shape === 'boolean') {
       command.option(name, description)

@@ -120,7 +120,7 @@ class CommandLine {
     const { applyProfile } = await import('./commands/profile.js')
     const env = await applyProfile(flags, process.env)
     const config = readConfig(flags, env)
-    // Other users can see the command line, which may contain the password of the store.
+    // Replaces the command line in `ps`, because an address with `@` may contain the password of the store.
     if (config.store?.includes('@')) process.title = 'coffer'
     const [, script = ''] = process.argv
     this.#context = {

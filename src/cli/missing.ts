@@ -1,4 +1,4 @@
-/** Adds the noun, the given id and a command that lists the ids to errors about missing records. */
+/** Explains errors about missing records: adds the noun, the given id, and a command that lists the ids. */
 import { isKey } from '../domain/text/base58.js'
 import { quoteWord } from '../domain/text/quote-word.js'
 import { isShortId, SHORT_LENGTH } from '../domain/token/short-id.js'
@@ -11,8 +11,8 @@ import { display, truncate } from './output/display.js'
 
 const MAX_COLUMNS = 60
 /**
- * By the name of the record in messages. `noun`: the noun of the commands, if it differs from this name. `list`: the
- * command that lists the records, if it is not `NOUN list`.
+ * The keys are the names that messages use for records. `noun`: the noun of the commands, if it differs from the name.
+ * `list`: the command that lists the records, if it is not `NOUN list`.
  */
 const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: string }>> = {
   '3DS session': { noun: '3ds' },
@@ -44,8 +44,8 @@ interface Asked {
 }
 
 /**
- * Explains an error about a missing record. Returns any other error unchanged, and every error if the output is JSON.
- * `id`: the id that was looked for, if the input does not contain this id.
+ * Explains an error about a missing record. Returns other errors unchanged. If the output is JSON, returns all errors
+ * unchanged. `id`: the id that was looked for, if the input does not contain this id.
  */
 export async function explainMissing(asked: Asked, error: unknown, id?: string): Promise<unknown> {
   const { definition, input } = asked

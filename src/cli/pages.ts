@@ -77,7 +77,7 @@ async function* itemsOf(pages: AsyncIterable<AnyPage>): AsyncGenerator<unknown> 
   for await (const { data } of pages) yield* data
 }
 
-/** @throws CofferError `usage` for a list that does not end */
+/** @throws CofferError `usage` for a list of more than {@link MAX_NAMES} records */
 export async function listAll(task: Task, noun: string): Promise<unknown[]> {
   const found = new Map<unknown, unknown>()
   let pages = 0

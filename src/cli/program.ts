@@ -8,7 +8,8 @@ import { DEFAULT_COLUMNS } from './output/terminal.js'
 import type { TerminalCommand } from './task.js'
 
 /**
- * `argv`: without node and the script. `text`: the requested help or version. Empty for the help of the program.
+ * `argv`: without node and the script. `text`: the requested help or version, or an empty text if the help of the
+ * program is requested.
  * @throws CofferError `usage`
  */
 export function parseLine(
@@ -47,7 +48,7 @@ function explainMessage(text: string, argv: readonly string[], registry: Registr
     .trim()
     .replace(/^error: ./, (start) => start.slice(-1).toUpperCase())
     .replaceAll(/\s*\n\s*/g, ' ')
-    // Removes the value of the option, which may be secret.
+    // Removes the value of the option, because the value may be secret.
     .replace(/^Unknown option '(--[^=']*|-[^-]).*'/, "Unknown option '$1'")
     .replace(SUGGESTION, (whole, option, near) => (isOpposite(option, near) ? '' : whole))
   const words = argv.filter((word) => !word.startsWith('-'))

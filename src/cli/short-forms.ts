@@ -10,7 +10,7 @@ interface ShortForm {
   readonly placeholder: string
   readonly example: string
   readonly topic: string
-  /** `before`: the values of earlier flags. @throws CofferError `usage` */
+  /** `before`: the values from earlier texts of the same flag. @throws CofferError `usage` */
   parse(text: string, before: readonly unknown[]): unknown[]
   /** Returns one line. Requires: the value fits its schema. */
   format(value: unknown): string

@@ -64,7 +64,7 @@ export async function writeUserSettings(directory: string, { others, ...known }:
   const path = userSettingsPath(directory)
   const used = Object.entries(known).filter(([, value]) => Object.keys(value).length > 0)
   const text = JSON.stringify({ ...others, ...Object.fromEntries(used) }, undefined, 2)
-  // The path may be a link to a file elsewhere.
+  // If the path is a link, replaces the target of the link, and keeps the link.
   replaceUserFile(findTarget(path), `${text}\n`)
 }
 

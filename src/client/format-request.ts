@@ -33,7 +33,10 @@ export function formatRequest(definition: RoutedOperation, input: OperationInput
   return { method, target, contentType: types[0]!, body }
 }
 
-/** A call of a proxy, passed on unchanged. @throws CofferError `usage` for a dry run, which no server performs */
+/**
+ * Formats a proxy call, whose method, headers and body are sent unchanged.
+ * @throws CofferError `usage` for a dry run, which no server performs
+ */
 export function formatRelayed(relay: Relay, input: OperationInput, prefix: string) {
   const { target, method = 'POST', path = '', headers = {}, body, dry_run } = input as InputOf<'proxy call'>
   if (dry_run === true) throw usage('A dry run needs the vault itself, not a server.')

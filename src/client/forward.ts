@@ -58,7 +58,7 @@ function readAddress(given: string): URL {
   )
 }
 
-/** The message of an error is left out, because this message may quote the answer. */
+/** Leaves out the message of an error that is not a CofferError, because that message may quote the answer. */
 function describe(error: unknown, { host }: URL, late: AbortSignal): string {
   if (late.aborted) return `There was no answer within ${ANSWER_MS / 1000} s.`
   if (error instanceof CofferError) return error.message

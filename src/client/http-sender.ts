@@ -71,8 +71,8 @@ async function open(isTls: boolean, trust: Trust) {
   }
   const { request, Agent } = await import('node:https')
   const { createSecureContext } = await import('node:tls')
-  // An explicit context makes Node ignore NODE_TLS_REJECT_UNAUTHORIZED.
   const secureContext = createSecureContext(await trust())
+  // An explicit `rejectUnauthorized` makes Node ignore NODE_TLS_REJECT_UNAUTHORIZED.
   return { request, agent: new Agent({ ...KEPT, rejectUnauthorized: true, secureContext }) }
 }
 

@@ -130,12 +130,12 @@ class Listener {
         return void (await report('control listener close', { id: this.#id }))
       } catch (error) {
         if (isGone(error)) return
-        // Tries again, because the connection may have led to a server that has ended.
         if (isFinal(error)) throw error
+        // Tries again, because the connection may have led to a server that has ended.
         if (attempt < CLOSE_ATTEMPTS) continue
         const { problem } = this.#options
         return void (await problem?.(
-          'The server does not answer, so it deletes the webhook by itself, after 2 minutes.',
+          'The server does not answer. It deletes the webhook by itself after 2 minutes.',
         ))
       }
     }
@@ -153,7 +153,7 @@ class Listener {
     const timeout = `${waitMs}ms`
     const asking = ask('control listener take', { id: this.#id, count, timeout })
     const taken = (await orAborted(asking, signal)) as ListenedEvent[] | undefined
-    // After an abort, nobody waits for this answer.
+    // After an abort, nobody waits for this answer. Without this handler, its rejection would end the process.
     asking.catch(() => undefined)
     for (const event of taken ?? []) this.#start(event)
     if (longestWaitMs?.() === 0 && taken?.length === 0) await wait(ASKED_EVERY_MS, signal)

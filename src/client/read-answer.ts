@@ -72,8 +72,8 @@ function readJson(text: string): unknown {
 }
 
 /**
- * Returns undefined for an answer of the server itself. A server of Coffer marks answers that reactor code or a
- * destination has written.
+ * Returns undefined for an answer of the server itself. A server of Coffer adds the policy `sandbox` to answers that
+ * reactor code or a destination has written.
  */
 function readPassed(
   { http }: RegisteredOperation,

@@ -151,7 +151,7 @@ class TenantReader {
     return answer
   }
 
-  /** Drops official formulas that no reactor runs, because they belong to the service. */
+  /** Drops official formulas that no reactor runs, because official formulas belong to the service. */
   #chooseFormulas(formulas: readonly Item[], reactors: readonly Item[]): Item[] {
     const used = new Set(reactors.map(({ formula }) => (isObject(formula) ? formula.id : undefined)))
     return formulas.filter(({ id, type }) => type !== 'official' || used.has(id))

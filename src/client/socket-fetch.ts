@@ -39,7 +39,7 @@ export function createSocketFetch({ ca, insecure }: SocketOptions = {}) {
     /** Rejects with CofferError `usage` for invalid certificates, `unavailable` for an unreachable server. */
     fetch: (async (text, init) => {
       const url = new URL(text)
-      // The name `localhost` is never looked up in DNS, so that an unencrypted request stays on this machine.
+      // For an unencrypted request, `localhost` is not looked up in DNS, so that the request stays on this machine.
       const lookup = url.protocol === 'https:' || insecure ? undefined : findLoopback
       const request = { ...init, target: url.pathname + url.search, lookup }
       const answer = await sender.send(url, request).catch((error) => {

@@ -156,7 +156,7 @@ function createServices(service: ServiceOptions, requests: RequestCounts) {
           [CONTROL_DOCUMENT_PATH, async () => answerText(200, JSON_TYPE, describe())],
         ]),
         registry: { ...registry, routed: registry.controls },
-        // Never called: `answerControlPlane` has checked the control key and sets `identify`.
+        // Never called, because `answerControlPlane` checks the control key and sets `identify`.
         authenticate: async () => {
           throw new CofferError('unauthenticated', 'The control plane accepts only its own key.')
         },

@@ -28,8 +28,8 @@ const MAX_SESSIONS = 20
 const LOGIN_LIMIT_BYTES = 64 * 1024
 
 /**
- * `prefix`: of header names. `place`: the address of the vault. `isSecure`: the browser sends the cookie over TLS only.
- * `clock`: ms of a monotonic clock.
+ * `prefix`: the prefix of header names. `place`: the address of the vault. `isSecure`: the browser sends the cookie
+ * over TLS only. `clock`: ms of a monotonic clock.
  */
 interface DashboardOptions {
   prefix: string

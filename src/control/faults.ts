@@ -1,4 +1,4 @@
-/** Fault rules: which requests they match, and how answers and requests to other servers fail. */
+/** Fault rules: which requests they match, how answers fail, and how requests to other servers fail. */
 import { STATUS_CODES } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { isObject } from '../domain/json/json.js'
@@ -70,8 +70,8 @@ function valueAt(value: unknown, path: string): unknown {
 export type Pause = (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
 
 /**
- * Records the destination of each request to another server. `fault`: how these requests fail, in the form of a fault
- * rule.
+ * Records the destination of each request to another server. `fault`: the `destination` of a fault rule, which decides
+ * how these requests fail. Undefined if no rule applies.
  */
 export function watchDestination(
   fault: unknown,
@@ -98,8 +98,8 @@ export function watchDestination(
 }
 
 /**
- * Sends the request only after a delay that is shorter than `WAIT_MS`. If the client disconnects, the delay ends with
- * an error.
+ * Sends the request only if the fault is a delay that is shorter than `WAIT_MS`. If the client disconnects, the delay
+ * ends with an error.
  */
 async function fail(
   fault: DestinationFault,

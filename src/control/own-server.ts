@@ -56,7 +56,7 @@ export function createOwnServer(
 }
 
 /**
- * Requests of reactor code to these origins reach this server.
+ * Returns origins. If reactor code sends requests to these origins, this server answers.
  * @throws CofferError `usage` if a name is no host name
  */
 export function readOwnHosts(names: readonly string[]): string[] {

@@ -12,8 +12,8 @@ export const FAULTS: Performed = {
 }
 
 /**
- * Replaces a hidden value. Contains the number of the rule, so that two rules still differ if only their hidden values
- * differ.
+ * Matches the text that replaces a hidden value. The text contains the number of the rule, so that two rules differ
+ * even if only their hidden values differ.
  */
 const HIDDEN = /^\(hidden, rule \d+\)$/
 

@@ -23,8 +23,8 @@ export const clientEncryption: ClientEncryption = {
   },
   open(parts, pair) {
     const secret = agree(parts.ephemeral, pair)
-    // If there is no shared secret, the data is decrypted with a key of zeros. Therefore a missing secret and a wrong
-    // tag are refused after the same steps.
+    // If there is no shared secret, the key is derived from zeros. Therefore a missing secret and a wrong tag are
+    // refused after the same steps.
     const key = deriveKey(secret ?? new Uint8Array(KEY_BYTES), parts.partyU, parts.partyV)
     secret?.fill(0)
     const plain = decrypt(key, parts)

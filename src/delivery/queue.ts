@@ -33,7 +33,7 @@ type Kind = Lane['kind']
 type Queued = RecordOf[Kind]
 
 export interface Outcome<K extends Kind> {
-  /** Returns the record to store, or undefined if nothing changes. Deliveries of `enqueue` start after the commit. */
+  /** Returns the record to store, or undefined if nothing changes. Enqueued deliveries start after the commit. */
   change(record: RecordOf[K], writer: StoreWriter, enqueue: Enqueue): Promise<RecordOf[K] | undefined>
   /** If true, `change` is called for each due record of the lane. */
   isOfLane?: boolean
@@ -64,13 +64,13 @@ export interface Channel<K extends Kind> {
   putOptions?(record: RecordOf[K]): PutOptions
   send(tenant: number, record: RecordOf[K]): Promise<Outcome<K>>
   readonly batches?: BatchChannel<K>
-  /** Called when the tenant's queue is empty. */
+  /** Called when a lane of the tenant has nothing left to deliver now. */
   rest?(tenant: number): void
   abort(): void
 }
 
 export interface BatchChannel<K extends Kind> {
-  /** After this many records were enqueued in a lane, `bound` is called for the first time. */
+  /** The first call of `bound` comes after this many records were enqueued in a lane, or earlier. */
   readonly boundAfter: number
   lanesOf(tenant: TenantRecord): string[]
   whereLane(lane: string): Condition
@@ -206,7 +206,7 @@ export class DeliveryQueue implements DeliveryPort {
     const until = now + RESUMED_MS
     const seen = this.#seen?.generation === generation ? this.#seen.until : undefined
     const isKnown = seen !== undefined && seen <= until && until - seen <= LONGEST_SPAN_MS
-    // The searched period begins before `seen`, because another server may have added earlier due records meanwhile.
+    // The searched period begins before `seen`, because another server may have added records that were due earlier.
     const where = isKnown ? dueWithin(seen - RESUMED_MS - MINUTE_MS, until) : WAITING
     for await (const tenant of eachRecord(this.#store, 'tenant', 0)) {
       await this.#findAll(tenant, where)
@@ -303,7 +303,10 @@ export class DeliveryQueue implements DeliveryPort {
     else this.#start(state)
   }
 
-  /** Uses a timer, because only a server calls `resume` every 30 s. */
+  /**
+   * Does nothing in a command. Uses a timer, because queues of the library and of forks have a listener too, but only a
+   * server calls `resume` every 30 s.
+   */
   #wakeLater(state: LaneState): void {
     if (this.#listener === undefined || state.hasTimer) return
     state.hasTimer = true
@@ -317,7 +320,7 @@ export class DeliveryQueue implements DeliveryPort {
   #bound(state: LaneState): void {
     const { batches } = state.channel
     if (batches === undefined) return
-    // Reset before the work starts, so that `bound` is not called again while it runs.
+    // `spare` is reset first, so that `bound` is not called again while it runs.
     state.spare = batches.boundAfter
     const work = async () => {
       const { next, notice } = await batches.bound(state.lane)
@@ -428,7 +431,7 @@ export class DeliveryQueue implements DeliveryPort {
       const { records, more, closes } = await this.#takeFrom(state, state.reserved)
       state.reserved = 0
       for (const record of records) this.#run(state, record.id, async () => record)
-      // A command checks the limit of waiting records here. A server checks the limit in `resume`.
+      // A command checks the limit of waiting records here, because a command does not call `resume`.
       if ((more === 'later' || closes) && this.#listener === undefined) this.#bound(state)
     }
     const end = () => {

@@ -36,8 +36,8 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
     tls: {
       minVersion: 'TLSv1.2',
-      // A server on this machine may have no TLS, or a self-signed certificate. Without `ca`, the certificate is not
-      // checked.
+      // `offered`: a server on this machine, which may have no TLS, or a self-signed certificate. Its certificate is
+      // checked only if `ca` is given.
       rejectUnauthorized: tls !== 'offered' || ca !== undefined,
       ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
     },

@@ -1,4 +1,4 @@
-/** The end of a message that refuses an address. The dashboard shows the option in this text as code to copy. */
+/** Precedes the option in a message that refuses an address. The dashboard shows the option as code to copy. */
 const ADVICE = ' To allow it, start Coffer with '
 
 export const adviseAllowNet = (entry: string) => `${ADVICE}--allow-net ${entry}`

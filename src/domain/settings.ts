@@ -52,7 +52,7 @@ export const VAULT_SETTINGS = {
   },
   'cards.cvc_retention': {
     description:
-      'The time from a write of the cvc of a card to its deletion: whole hours from 1h to 9999h, or never',
+      'How long after each write the cvc of a card is deleted: whole hours from 1h to 9999h, or never',
     default: '1h',
     read: matching(/^(?:never|[1-9]\d{0,3}h)$/, 'must be whole hours from 1h to 9999h, or never'),
   },

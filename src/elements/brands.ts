@@ -2,7 +2,7 @@
 
 type Prefix = number | readonly [number, number]
 
-/** A card brand, in the form of an item of the option `cardTypes`. `gaps` and `lengths` count digits. */
+/** A card brand, in the form of an item of the option `cardTypes`. `gaps` and `lengths` are numbers of digits. */
 export interface CardBrand {
   readonly type: string
   readonly niceType: string

@@ -7,7 +7,8 @@ export interface FieldError {
 }
 
 /**
- * Fields are empty, incomplete or invalid, and nothing was sent. `details`: the fault of each property of the payload.
+ * Fields are empty, incomplete or invalid, and nothing was sent. `details`: the fault of each faulty property of the
+ * payload.
  */
 export class ValidationError extends Error {
   override readonly name = 'BasisTheoryValidationError'

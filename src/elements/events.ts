@@ -10,7 +10,7 @@ export class Listeners {
   #isReady = false
 
   /**
-   * A listener for `ready` that is added after this event is called too.
+   * Also calls a listener for `ready` that is added after the event.
    * @throws MissingError for an unknown type of event
    */
   add(type: string, listener: Listener): { unsubscribe(): void } {

@@ -1,6 +1,6 @@
 /**
- * One input of a field. No attribute or event contains the text of a part, so the page can read the text only in
- * the input.
+ * One input of a field. No attribute or event contains the text of a part, so the page can read the text only from the
+ * input.
  */
 import { placeCaret } from './caret.js'
 import type { FieldError } from './errors.js'
@@ -137,7 +137,10 @@ export class Part {
     return this.kind.format(typed.slice(0, -1), this.#options())
   }
 
-  /** While the user types, a shown fault can disappear, but no new fault appears before the next check. */
+  /**
+   * While the user types, a shown fault can disappear. Without `validateOnChange`, no new fault appears before the next
+   * check.
+   */
   #updateFault(): void {
     if (this.read().fault === undefined) this.#isFaultShown = false
     this.#markFault()

@@ -7,10 +7,7 @@ export function hasElement(payload: unknown): boolean {
   return isStructure(payload) && Object.values(payload).some(hasElement)
 }
 
-/**
- * Replaces the fields by their values.
- * @throws ValidationError if a field is not mounted, incomplete or invalid
- */
+/** Replaces the fields by their values. @throws ValidationError if a field is incomplete, invalid or not mounted */
 export function fillIn(payload: unknown): unknown {
   const faults: FieldError[] = []
   const details = findFaults(payload, faults)

@@ -32,7 +32,7 @@ export interface Answer {
 
 export type Send = (call: Call) => Promise<Answer>
 
-/** `getKey`: the key of calls without a key. */
+/** `getKey` returns the key for calls that give no key. */
 export function createSend({ url, prefix }: Server, getKey: () => string | undefined): Send {
   return async ({ method, path, headers: given = {}, body, ...options }) => {
     const key = options.apiKey ?? getKey()

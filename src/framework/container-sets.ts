@@ -1,6 +1,7 @@
 /**
- * The distinct sets of containers that tokens have. For a list that access rules restrict, Coffer decides once for each
- * set, and not once for each token. A set is stored with its first token, and removed some time after its last token.
+ * The distinct sets of containers that tokens have. To list the tokens that access rules permit, Coffer decides once
+ * for each set instead of once for each token. A set is stored with its first token, and removed some time after no
+ * token has the set any more.
  */
 import { containerSet, containerSetId } from '../domain/access/container.js'
 import { type Awaitable, andThen } from '../domain/awaitable.js'
@@ -33,7 +34,7 @@ const AT_ONCE = { own: 50, shared: 1_000 }
  * instead.
  */
 const MAX_RELEASED = 10_000
-/** A store of one process examines this number of released sets immediately. Fewer sets wait for the next sweep. */
+/** A store of one process examines released sets as soon as there are this many. Fewer sets wait for the next sweep. */
 const DUE = 500
 /**
  * A shared store marks an unused set, and removes the set after this time. A process that read the set before the mark

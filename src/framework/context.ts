@@ -43,7 +43,7 @@ export interface Effects {
   outbound(): Promise<Outbound>
   readonly ownServer: OwnServer
   createRunKey(): RunKey
-  /** The first call may create the key of the vault. */
+  /** The first call may create the signing key of the vault. */
   signer(): Promise<Signer>
   /** Compares results of `hashSecret` in constant time. */
   isEqualSecret(a: string, b: string): boolean

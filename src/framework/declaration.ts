@@ -16,7 +16,7 @@ export interface Access {
    * Only the owner may perform the operation. With `vault`, the operation also runs if the chosen tenant is deleted.
    */
   readonly owner?: 'tenant' | 'vault'
-  /** If the list is empty, any valid key may perform the operation. */
+  /** If the list is empty and `owner` is absent, any valid key may perform the operation. */
   readonly permissions: readonly Permission[]
   readonly isAnyEnough?: true
   /** Accepts only keys of applications of this type, and no sessions. */
@@ -64,11 +64,11 @@ export interface Http {
    */
   readonly ignoresIdempotencyKey?: true
   readonly body?: {
-    /** This input property gets the whole body, which may be any JSON. */
+    /** The name of the input property that gets the whole body. The body may be any JSON. */
     readonly whole?: string
     /**
-     * This input property gets the body as the client sent it. The properties of the body are separate input properties
-     * too. A parameter of the path replaces a body property with the same name.
+     * The name of the input property that gets the body as the client sent it. The properties of the body are separate
+     * input properties too. A parameter of the path replaces a body property with the same name.
      */
     readonly asSent?: string
     /**
@@ -165,8 +165,8 @@ export interface Given<
   /** Command lines. Each example must succeed in the vault of `coffer serve --demo`. */
   readonly examples: readonly string[]
   /**
-   * The log entry for each entity in `audit.record`. If the owner is the caller, the log also gets an entry for the
-   * tenant.
+   * The log entry for each entity in `audit.record`. If only the owner may perform the operation, the log also gets an
+   * entry for the tenant.
    */
   readonly log?: LogEntry
   /**

@@ -9,13 +9,13 @@ import type { OpenVault } from './ports/vault.js'
 
 export interface Host extends OpenVault, Effects {
   readonly store: Store
-  /** A reset or restore, which replaces the data, increments this number. Work with an earlier number is refused. */
+  /** A reset or restore replaces the data and increments this number. Work with an earlier number is refused. */
   readonly generation: number
   readonly control: ControlPlane | undefined
   readonly ownPorts: Set<number>
   /** Returns a keyed hash, in hexadecimal, of an API key or of the secret of a link. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
-  /** Whether API keys may have any form (`serve --test-keys`). */
+  /** Whether the server accepts API keys that a user has chosen (`serve --test-keys`). */
   readonly acceptsTestKeys?: boolean
   /** Receives the audit log (`serve --log-sink`). */
   readonly logSink?: LogSinkPort | undefined

@@ -29,7 +29,7 @@ const MAX_SUBJECTS = 10_000
 const READ_AT_ONCE = 20
 /**
  * At most this many answers are removed together with an application. The other answers expire later. Nobody can get
- * these answers, because the id of a removed application is never used again.
+ * the other answers, because the id of a removed application is never used again.
  */
 const MAX_OF_APPLICATION = 10_000
 
@@ -104,7 +104,7 @@ export async function runIdempotent(
   }
 }
 
-/** Identifies a request by its caller, path and key. Each session has its own idempotency keys. */
+/** Identifies a request by its caller, path and idempotency key. Each session has its own idempotency keys. */
 function formatScope(
   { tenant, actor, session, isNoReveal, isOfRun, grants }: Caller,
   { definition, input, key }: KeyedRequest,
@@ -214,8 +214,8 @@ export class IdempotentAnswer implements SubjectCollector {
     const stale = this.#stale && JSON.stringify(this.#stale)
     if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
       await removeAnswer(store, caller.tenant, this.#id)
-    // The vault removes a verification code from the data of a card, but not from other parts of an answer. If the
-    // answer contains a verification code, the whole answer expires together with the code.
+    // `encodeBody` removes verification codes from the data of cards, but not from other parts of the answer. If
+    // another part contains a verification code, the whole answer expires together with the code.
     const ends = firstEnd(store, json?.text ?? '', cards)
     const expires = Math.min(store.now + KEPT_MS, ends)
     await insertAnswer(store, caller.tenant, answer, expires)

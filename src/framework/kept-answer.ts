@@ -4,7 +4,7 @@ import type { TokenRecord } from '../domain/records/records.js'
 import { endsCode, withoutCode } from '../domain/token/card-code.js'
 import type { StoreReader } from '../storage/store.js'
 
-/** Returns the cards in an answer whose verification codes the vault will delete. Requires: `answer` is JSON. */
+/** Returns the cards in `answer` that have a verification code with an expiry. Requires: `answer` is a JSON value. */
 export async function findCards(store: StoreReader, tenant: number, answer: unknown): Promise<TokenRecord[]> {
   const cards: TokenRecord[] = []
   for (const id of new Set(listCardIds(answer))) {
@@ -22,7 +22,7 @@ function listCardIds(value: unknown): string[] {
     : inner
 }
 
-/** Requires: `answer` is JSON. */
+/** Requires: `answer` is a JSON value. */
 export function withoutCodes<T>(answer: T, cards: readonly TokenRecord[]): T {
   if (cards.length === 0) return answer
   const byId = new Map(cards.map((card) => [card.id, card]))
@@ -47,8 +47,8 @@ function lastingView(data: unknown, { data: whole, code }: TokenRecord): unknown
 const CODES = /(?<![\w.])\d{3,4}(?!\w)/g
 
 /**
- * Returns when the first of the codes in the text expires, in ms since the epoch. Returns Infinity if the text contains
- * no code.
+ * Returns when the first code of `cards` in the text expires, in ms since the epoch. Returns Infinity if the text
+ * contains no code.
  */
 export function firstEnd(store: StoreReader, text: string, cards: readonly TokenRecord[]): number {
   if (cards.length === 0) return Number.POSITIVE_INFINITY

@@ -1,4 +1,4 @@
-/** Reads lists, by page or by cursor. A list uses several units of work, so that other calls can run in between. */
+/** Reads lists, by page or by cursor. A list uses several units of work, so that other requests run in between. */
 import type { Kind, RecordOf } from '../domain/records/records.js'
 import { invalid } from '../errors.js'
 import type { Condition, RecordLocation, StoreReader } from '../storage/store.js'
@@ -79,7 +79,7 @@ export async function readListByCursor<K extends Kind, View>(
 ): Promise<CursorPage<View> | EncodedJson> {
   const { tenant } = session.caller
   const { kind, matches } = listing
-  /** Finds up to one record more than the page holds. This record shows that there is a next page. */
+  /** Finds up to one record more than the page holds. The additional record shows that there is a next page. */
   const seek = async (context: Context, last?: RecordLocation<K>) => {
     let below = last?.seq
     if (last === undefined && start !== undefined) {

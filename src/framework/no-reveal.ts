@@ -22,7 +22,7 @@ export function refuseReveal(
 }
 
 /**
- * In no-reveal mode, the result of `inNoReveal` replaces each property.
+ * In no-reveal mode, the result of `inNoReveal` replaces each property whose schema has `inNoReveal`.
  * @throws CofferError `forbidden` if the answer has a secret that is shown once
  */
 export function showTo<T>({ isNoReveal }: Mode, schema: Schema | undefined, answer: T): T {

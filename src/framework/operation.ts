@@ -20,8 +20,8 @@ export interface Relay {
   admit(host: Pick<Host, 'store' | 'hashSecret'>, request: RelayRequest): Promise<Caller | undefined>
   run(session: Session, request: RelayRequest): Promise<OutboundAnswer>
   /**
-   * Returns the body of an error that Coffer reports. Its form differs from the errors of the server behind the relay,
-   * so that clients can distinguish the two.
+   * Returns the body of an error that Coffer reports. The form of the body shows that the error comes from Coffer,
+   * and not from the server behind the relay.
    */
   describeError(problem: Problem): object
 }

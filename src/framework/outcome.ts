@@ -8,7 +8,7 @@ export interface Outcome<Result = unknown> {
   isReplayed?: true
 }
 
-/** An HTTP answer of code or of another server, which is passed on to the client. */
+/** An HTTP answer of code or of another server. The answer is passed on to the client. */
 export class HttpAnswer {
   readonly answer: CodeAnswer
   constructor(answer: CodeAnswer) {

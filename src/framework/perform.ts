@@ -68,7 +68,7 @@ export function perform(
     provision,
   }: PerformOptions = {},
 ): Promise<Outcome> {
-  // Members are passed by name, because V8 stores an object from a spread in a slow form, which costs microseconds.
+  // Members are passed by name, because V8 stores an object from a spread in a form that is microseconds slower.
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
     run(

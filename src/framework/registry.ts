@@ -18,7 +18,7 @@ export type RegisteredOperation = AnyOperation & {
   readonly group?: string
   readonly verb: string
   readonly columns: readonly string[]
-  /** The parameters of the route come first. All other positional properties are flags too. */
+  /** The parameters of the route come first. If there is a route, all other positional properties are flags too. */
   readonly positionals: readonly string[]
   readonly endpoint?: Endpoint
 }

@@ -53,7 +53,7 @@ export async function runUnit<T>(
   toOutcome?: (out: T) => Outcome,
 ): Promise<T> {
   const { host, caller, definition, traceId, generation, answer, outer } = execution
-  // A read can be answered before its log record is synced to disk, but a change is answered after that.
+  // A read can be answered before its log record is synced to disk. A change is answered after the sync.
   const isRead =
     definition.kind === 'query' || definition.kind === 'list' || definition.log?.operation === 'read'
   const usual = isRead ? 'soon' : 'now'
@@ -248,7 +248,7 @@ class UnitContext implements Context {
   }
 }
 
-/** Requires: this function is called once for each operation, in the unit of work of the operation. */
+/** Requires: each entry of `recorded` is passed only once, in the unit of work that recorded the entry. */
 export function writeLog(context: Context, recorded: readonly AuditEntry[], traceId: string) {
   const { store, caller } = context
   return andThen(store.get('tenant', 0, String(caller.tenant)), (tenant) => {

@@ -16,7 +16,7 @@ export interface HttpRequest {
   isSecure?: boolean
   /** Scheme and host of a request without a socket, which has no header Host. */
   origin?: string
-  /** Absent without a socket. */
+  /** The IP address of the client. Absent without a socket. */
   client?: string
   /** Absent without a socket. */
   lease?: ByteLease
@@ -71,8 +71,8 @@ export function answerResult(status: number, result: unknown): HttpResponse {
 const WITHOUT_BODY = [204, 205, 304]
 
 /**
- * An answer of code or of another server. If the body is a page, the policy `sandbox` gives the page no rights on our
- * other pages.
+ * Creates an answer that code or another server has written. If the body is a page, the policy `sandbox` gives the page
+ * no rights on our other pages.
  */
 export function answerGiven(status: number, headers: HeaderMap, body: unknown): HttpResponse {
   const isText = typeof body === 'string'
@@ -101,7 +101,10 @@ export function answerContent(status: number, content: Content, isHead: boolean)
   return { status, headers, body: '', stream: isHead ? piecesOf('') : content }
 }
 
-/** The content type is one that `accept` allows. `wrap` may put the problem document into another object. */
+/**
+ * The content type is plain JSON if `accept` allows JSON but no problem document, or if `wrap` is given. `wrap` puts
+ * the problem document into another object.
+ */
 export function answerProblem(
   error: unknown,
   traceId: string,

@@ -84,8 +84,8 @@ export function readQuery({ query, path }: Endpoint, search: string) {
       collect(parseErrors, property, () => {
         input[property] = addValue(query[property]!, input[property], property, rest, text)
       })
-    // Only the control plane refuses unknown parameters. Otherwise a test with a misspelled filter would wait for the
-    // wrong requests.
+    // Only the control plane refuses unknown parameters, because a test whose misspelled filter is ignored would wait
+    // for the wrong requests.
     else if (path.startsWith(CONTROL_PATH))
       parseErrors[`query.${property}`] = [`is not a parameter${suggestName(property, Object.keys(query))}`]
   }

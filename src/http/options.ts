@@ -9,7 +9,7 @@ export interface AnswererOptions {
   host: Host
   registry: Registry
   /**
-   * If `allowsCached` is true, the rights of the caller can be out of date, because another server has changed them.
+   * If `allowsCached` is true, the result can lack changes that another server has made to the rights of the caller.
    * @throws CofferError `unauthenticated`
    */
   authenticate(host: Host, key: string, how: { allowsCached: boolean }): Promise<Caller>

@@ -2,7 +2,9 @@ import type { RequestOrigin } from '../framework/context.js'
 import type { HttpRequest } from './exchange.js'
 import { readHeader } from './headers.js'
 
-/** The server builds addresses from this text. Any other text could make an address of another server. */
+/**
+ * Matches a Host header from which the server builds addresses. Any other text could make an address of another server.
+ */
 const HOST = /^(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
 export class HttpOrigin implements RequestOrigin {

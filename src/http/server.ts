@@ -166,7 +166,7 @@ class HttpServer {
     for (const server of servers) server.close()
   }
 
-  /** Node's `closeIdleConnections` does not close connections that have not sent anything yet. */
+  /** Node's `closeIdleConnections` does not close connections on which the client has not sent anything yet. */
   #closeIdle(): void {
     for (const [socket, { isIdle }] of this.#connections) if (isIdle) socket.destroy()
   }
@@ -189,7 +189,7 @@ class HttpServer {
 
 /**
  * Resolves when the server no longer listens and all connections are closed. The `close` of an HTTP server would close
- * idle connections at once, on which a request may be about to arrive.
+ * idle connections at once, although a request may be about to arrive on them.
  */
 function closeListener(server: Server): Promise<void> {
   return new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve()))

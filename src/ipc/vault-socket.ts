@@ -1,6 +1,6 @@
 /**
  * The socket that connects commands to the server that has a vault open. With TLS and a shared key (PSK, RFC 5489),
- * each side proves to the other that it has the vault's secret.
+ * each side proves to the other side that it has the vault's key.
  */
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
@@ -223,8 +223,8 @@ async function* readMessages(socket: TLSSocket): AsyncGenerator<unknown, void> {
 }
 
 /**
- * The key depends on the directory, because a copy of a vault has the same secrets, and may have a link to the socket
- * of the original.
+ * The key depends on the directory. Otherwise a command could open a copy of a vault and reach the server of the
+ * original, because the copy has the same secrets and may contain a link to the original's socket.
  */
 function deriveKey(mac: Mac, directory: string): { identity: string; psk: Uint8Array } {
   const derive = (purpose: string, bytes: number) =>

@@ -24,7 +24,7 @@ export interface WebhookOptions {
   onProblem?(text: string): unknown
 }
 
-/** An attempt to deliver an event. `retryMs`: the time until the next attempt. */
+/** An attempt to deliver an event. `retryMs`: the time until the next attempt, ms. */
 export interface WebhookAttempt extends Omit<Outcome, 'event'> {
   readonly type: string
   /** The body that was sent, parsed. */

@@ -25,8 +25,8 @@ export async function loadOperation(name: string): Promise<RegisteredOperation |
 }
 
 /**
- * The returned function is like {@link loadOperation}, but loads each operation only once, and throws CofferError
- * `not_found`.
+ * The returned function is like {@link loadOperation}, but loads each operation only once.
+ * The function throws CofferError `not_found` for an unknown name.
  */
 export function rememberOperations(): (name: string) => Promise<RegisteredOperation> {
   const known = new Map<string, RegisteredOperation>()

@@ -200,7 +200,7 @@ export function manage<
   }
 }
 
-/** A chosen id can already belong to another record, so the record is inserted with a check. */
+/** A chosen id can already belong to another record. With `fresh: false`, the insertion checks this. */
 export function chosenId(id: string | undefined): { id?: string; fresh?: boolean } {
   return id === undefined ? {} : { id, fresh: false }
 }

@@ -83,7 +83,7 @@ function Found({ of, isEmpty }: { of: Matrix; isEmpty: boolean }) {
   )
 }
 
-/** Keeps applications by name, or containers if the text begins with a slash. */
+/** Keeps the applications whose names contain `find`. If `find` begins with a slash, keeps containers instead. */
 function choose(matrix: Matrix, find = ''): Matrix {
   const text = find.trim().toLowerCase()
   if (text === '') return matrix

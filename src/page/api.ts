@@ -14,7 +14,7 @@ import type { Route } from './route.js'
 const POLL_MS = 1000
 
 type Place = { tenant?: string; fork?: string }
-/** `number` counts all requests since the start of the server. */
+/** `number`: how many requests the server recorded before this request, since its start. */
 export type Seen = RequestRecord & { number: number }
 
 /** All tabs share the secret of the session. Pages of other ports cannot read local storage of this port. */

@@ -161,7 +161,7 @@ function State() {
   const reset = (
     <Confirm
       title="Reset the vault?"
-      text={`This removes ${counts}, the faults and the time of the clock. Snapshots stay.`}
+      text={`This removes ${counts} and the faults, and sets the clock to the real time. Snapshots stay.`}
       verb="Reset"
       act={() => ask('control reset')}
     />
@@ -213,7 +213,7 @@ function Forks() {
     show(
       <Confirm
         title={`Delete the fork ${name}?`}
-        text="Its tokens and its requests are deleted. The vault that was forked stays."
+        text="Its tokens and its requests are deleted. The original vault stays."
         verb="Delete"
         act={() => remove(id)}
       />,

@@ -271,7 +271,7 @@ export function Why({ request }: { request: RequestRecord }) {
   if (status !== 0 && status < 400) return null
   if (facts.length > 0)
     return note('Refused: the request is not valid', <Facts of={Object.fromEntries(facts)} />)
-  // The page shows the run of the code instead.
+  // If code wrote the answer, the page shows the run of the code instead of a note.
   if (detail === undefined && refused === undefined) return null
   if (refused === undefined || status !== 403)
     return note(status >= 500 || status === 0 ? 'Failed' : 'Refused', detail)

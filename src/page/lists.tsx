@@ -17,7 +17,7 @@ const STATES: Record<string, [string, string]> = {
   waiting: ['waiting', 'The mail waits for the mail server.'],
   sent: ['sent', 'The mail server accepted the mail.'],
   refused: ['refused', 'The mail server refused the mail.'],
-  dropped: ['not sent', 'The link in the mail had expired.'],
+  dropped: ['not sent', 'The link was used, replaced or withdrawn before the mail was sent.'],
 }
 
 export function Outbox() {
@@ -74,7 +74,10 @@ function Letter({ of: mail }: { of: OutboxMail }) {
           </div>
         )}
         {!mail.link && mail.webhook === undefined && (
-          <p class="dim">The link is no longer stored, because the mail was sent or the link has expired.</p>
+          <p class="dim">
+            The link is no longer stored, because the mail was sent, or the link was used, replaced or
+            withdrawn.
+          </p>
         )}
       </div>
       {mail.trace_id && <h3>Time line</h3>}
@@ -148,7 +151,7 @@ function Deliveries({ of: webhook }: { of: Webhook }) {
   const resend = async (delivery: Delivery) => {
     if (refusal !== undefined) return setResent(`Not sent: ${divideRefusal(refusal).reason}`)
     await ask('webhook resend', { id: delivery.id })
-    setResent(`${delivery.type} is sent again. Watch its state.`)
+    setResent(`The event ${delivery.type} is sent again. Watch the state of the delivery.`)
   }
   return (
     <Detail

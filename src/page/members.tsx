@@ -18,7 +18,7 @@ const nameOf = (person: Person) => {
 }
 const mailOf = (person: Person) => (person.kind === 'invitation' ? person.email : person.user.email)
 
-/** The largest page of members. Invitations have pages of the same size, so that both lists turn together. */
+/** The largest page of members. Invitations have pages of the same size, so that one page number fits both lists. */
 const SIZE = 50
 
 function usePeople(): Asked<{ data: Person[]; pagination: { total_items: number; total_pages: number } }> {
@@ -75,8 +75,8 @@ function Invite() {
     <EditDialog title="Invite a person" verb="Invite" send={send}>
       {draw()}
       <p class="dim small">
-        The mail has a link that works once and expires after 72 hours. Without a mail server, the mail stays
-        in the Outbox.
+        The mail contains a link that works once and expires after 72 hours. If no mail server is set, the
+        mail stays in the Outbox.
       </p>
     </EditDialog>
   )
@@ -118,7 +118,7 @@ function MemberDetail({ of: member }: { of: Member & { kind: 'member' } }) {
   return (
     <Detail title={name} head={<Badge>{role}</Badge>}>
       {isOwner ? (
-        <p class="dim">The owner of a tenant cannot be removed, and keeps the role.</p>
+        <p class="dim">The owner cannot be removed. The role of the owner cannot be changed.</p>
       ) : (
         <div class="row">
           <Button text="Change role" act={() => show(<ChangeRole of={member} />)} />
@@ -126,7 +126,7 @@ function MemberDetail({ of: member }: { of: Member & { kind: 'member' } }) {
         </div>
       )}
       <Facts of={facts} />
-      <p class="dim small">Coffer stores and shows roles, but they do not restrict anything.</p>
+      <p class="dim small">Coffer stores and shows roles, but roles do not restrict anything.</p>
     </Detail>
   )
 }
@@ -160,7 +160,9 @@ function InvitationDetail({ of: invitation }: { of: Invitation & { kind: 'invita
         <Button class="danger push" text="Withdraw …" act={withdraw} />
       </div>
       <Facts of={facts} />
-      <p class="dim small">Sending again makes a new link. The earlier links become invalid.</p>
+      <p class="dim small">
+        If you send the invitation again, the mail contains a new link. Earlier links become invalid.
+      </p>
     </Detail>
   )
 }

@@ -31,7 +31,7 @@ export function Proxies() {
       detail={ProxyDetail}
       empty={[
         'No proxy yet',
-        'A proxy sends a request to another server, and puts the data of tokens into it.',
+        'A proxy puts the data of tokens into a request, and sends the request to another server.',
         'coffer proxy create --name billing --destination-url https://api.example.com/v1',
       ]}
     />
@@ -44,11 +44,11 @@ function State({ of: { state, refusal } }: { of: Proxy }) {
   return <Badge kind={['failed', 'blocked'].includes(shown) ? 'push bad' : 'push warn'}>{shown}</Badge>
 }
 
-/** True if the server has hidden values of the transforms. */
+/** True if the server has replaced values of the transforms by descriptions. */
 const isHidden = (transforms: readonly Transform[] = []) =>
   transforms.some(({ options }) => options?.value !== undefined || options?.token !== undefined)
 
-/** Undefined if the server has hidden values, because the form would store descriptions in place of these values. */
+/** Undefined if there is no transform, or if descriptions replace values. The form must not store descriptions. */
 const shownOf = (transforms: readonly Transform[] = []) =>
   transforms.length === 0 || isHidden(transforms) ? undefined : transforms
 
@@ -79,7 +79,7 @@ function Edit({ of: proxy }: { of: Partial<Proxy> }) {
     response_reactor_id: { label: 'Reactor for answers', ...ofReactor },
     require_auth: {
       label: 'Calls need an API key',
-      help: 'Without a key, the application of the proxy uses the tokens.',
+      help: 'If this is off, calls without a key act as the application of the proxy.',
     },
     disable_detokenization: { label: 'Pass expressions on unchanged', help: '' },
   }
@@ -112,7 +112,7 @@ function ProxyDetail({ of: proxy }: { of: Proxy }) {
     show(
       <Confirm
         title={`Delete ${name}?`}
-        text={`Its key and its configuration are deleted. Calls of ${name} will be refused.`}
+        text={`Its configuration and its key are deleted. Calls through ${name} will be refused.`}
         verb="Delete"
         act={() => ask('proxy delete', { id }).then(() => go(linkTo('proxies')))}
       />,
@@ -149,8 +149,8 @@ function ProxyDetail({ of: proxy }: { of: Proxy }) {
       <Changes title="Answers" of={proxy.response_transforms} reactor={proxy.response_reactor_id} />
       <h3>Key</h3>
       <p class="dim">
-        A call names its proxy by a key. This page never shows keys, and no value that was written into the
-        configuration or the transforms. Show them in a terminal:
+        A call names its proxy by a key. This page never shows keys, values of the configuration, or values
+        that transforms add. Show them in a terminal:
       </p>
       <Terminal text={`coffer proxy get ${id}`} />
     </Detail>

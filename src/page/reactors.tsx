@@ -55,8 +55,8 @@ function Edit({ of: { id, name, code, formula } }: { of: Partial<Reactor> }) {
       {formula && (
         <>
           <p>
-            The code belongs to the formula {formula.name}, and other reactors may use it. Edit the formula in
-            a terminal: <code>coffer formula get {formula.id} &gt; formula.json</code>, then{' '}
+            The code belongs to the formula {formula.name}, which other reactors may use too. Edit the formula
+            in a terminal: <code>coffer formula get {formula.id} &gt; formula.json</code>, then{' '}
             <code>coffer formula update {formula.id} --file formula.json</code>
           </p>
           <Check
@@ -66,7 +66,7 @@ function Edit({ of: { id, name, code, formula } }: { of: Partial<Reactor> }) {
           />
           <p role="status">
             {isOwn &&
-              `After Save, ${name} no longer uses the formula: it gets no changes of the formula, and its parameters are no longer checked.`}
+              `After Save, ${name} no longer uses the formula: changes of the formula have no effect on ${name}, and parameters are no longer checked.`}
           </p>
         </>
       )}
@@ -119,8 +119,8 @@ function ReactorDetail({ of: reactor }: { of: Reactor }) {
         <h3 class="title">Run it</h3>
         <Composer key={path} draft={{ method: 'POST', path, body }} verb="Run" />
         <p class="dim small">
-          <code>{'{{ card-1 }}'}</code> stands for the data of the token. It goes to the code, not to this
-          page.
+          <code>{'{{ card-1 }}'}</code> stands for the data of the token. The data goes to the code, not to
+          this page.
         </p>
         <Check label="Run in background (react-async)" isOn={isLater} turn={setLater} />
         <hr />

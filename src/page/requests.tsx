@@ -31,7 +31,7 @@ function useRunOf() {
 const queryOf = ({ query = [] }: Seen) =>
   query.length === 0 ? '' : `?${query.map((name) => `${name}=…`).join('&')}`
 
-/** For example the id of the created token. */
+/** Returns the ids in the bodies, for example the id of the created token. */
 function idsOf({ request, answer }: Seen): string[] {
   return [request, answer].flatMap((body) => {
     const { id } = (typeof body === 'object' && body !== null ? body : {}) as { id?: unknown }
@@ -222,7 +222,7 @@ function NoRequest() {
   const text = [
     'Requests of your tests appear here as they come. Point a client at ',
     <code key="address">{location.origin}</code>,
-    ', or send one:',
+    ', or send a request:',
   ]
   return (
     <Empty title="No request yet" text={text} command={LANGUAGES.curl!(call)}>
@@ -271,7 +271,7 @@ function Request({ request, id }: { request: Seen; id: string }) {
   }
   const note = describeDraft(request.request, draft.path, body)
   const edit = () => show(<ComposeDialog draft={draft} note={note} />)
-  // Coffer records no key. Without a known application, the request cannot be sent again.
+  // Coffer records no key. A request that had a key can be sent again only if its application is known.
   const hasAll = target === draft.path && (application_id !== undefined || key_header === undefined)
   const canRepeat = body === undefined && hasAll && (proxy === undefined || proxy.value !== undefined)
   const isMisplaced =

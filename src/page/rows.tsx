@@ -17,7 +17,7 @@ type Box = RefObject<HTMLDivElement | null>
 
 /** `reveal` draws a row that is not in view. */
 function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at: number) => void): void {
-  /** The link of the row that a key has chosen, until this row is shown as chosen. */
+  /** The link of the row that a key press has chosen, until the page shows this row as chosen. */
   const moved = useRef<string>(undefined)
   const current = chosen && linkOf(chosen)
   const move = (by: number) => {

@@ -14,7 +14,7 @@ import { countOf, formatJson } from './text.js'
 
 type Preview = ResultOf<'access preview'>
 type Permission = ResultOf<'app permissions'>[number]
-/** By path of the property, such as `rules[0].container`. */
+/** Messages by the path of the property, such as `rules[0].container`. */
 type Errors = Record<string, string[]>
 
 const PREVIEW_DELAY_MS = 250

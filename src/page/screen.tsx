@@ -7,7 +7,7 @@ import { go, linkTo, type Route, setFilter, titleOf } from './route.js'
 import { Items, useChosen } from './rows.js'
 
 interface Bar {
-  /** Names the searched fields, as placeholder of the search field. */
+  /** The placeholder of the search field: the names of the searched attributes. */
   find?: string
   filters?: ComponentChildren
   actions?: ComponentChildren

@@ -9,7 +9,7 @@ import { Time } from './text.js'
 const HINTS: Record<string, Hint> = {
   name: { help: '' },
   settings: {
-    help: 'Deduplicate tokens: storing equal data again answers with the existing token. Disable ephemeral proxy: a call must name a proxy, not a URL.',
+    help: 'Deduplicate tokens: if equal data is stored again, the existing token is returned. Disable ephemeral proxy: a call must name a proxy, not a URL.',
   },
 }
 

@@ -185,7 +185,7 @@ function Next({ session: { id, state, scenario, lacksDevice, isRedirect, authent
           'Next, the browser opens the page at redirect_url, which authenticates the session.'
         ) : (
           <>
-            Next, a server authenticates it: <code>POST /3ds/sessions/{id}/authenticate</code>
+            Next, a server authenticates the session: <code>POST /3ds/sessions/{id}/authenticate</code>
           </>
         )}
       </Note>

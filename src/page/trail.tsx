@@ -9,7 +9,7 @@ import { Outcome } from './reactors.js'
 import { linkTo, screenOf } from './route.js'
 import { countOf, formatTime } from './text.js'
 
-/** The beginning of each trace id, for the address. If a client repeats a trace id, a number is added. */
+/** Returns the id of each request for addresses: the beginning of its trace id. Adds a number if the id is taken. */
 export function useIds(requests: readonly Seen[]): Map<Seen, string> {
   return useMemo(() => {
     const taken = new Set<string>()

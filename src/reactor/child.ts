@@ -6,7 +6,10 @@ import { encodeFrame, FrameReader } from '../ipc/frames.js'
 import { type Confinement, describeLaunch, type Launch, TIME_ZONE } from './confinement.js'
 import { type GuestMessage, type HostMessage, type MessageLimits, readGuestMessage } from './messages.js'
 
-/** Signals of a process that aborts. A child that is the first process of a PID namespace cannot end by SIGABRT. */
+/**
+ * The signals with which an aborting process can end. The first process of a PID namespace cannot end by SIGABRT, and
+ * ends by another signal.
+ */
 const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']
 
 /** Under load, a process with this niceness gets about a tenth of the processor time of a normal process. */
@@ -25,11 +28,13 @@ export type Guest = Pick<GuestProcess, keyof GuestProcess>
 
 /** The process of a guest starts in an empty directory, which is removed when the guest is ready. */
 export class GuestProcess {
-  /** The process that runs the code, and not a wrapper of that process. Undefined until the guest is ready. */
+  /** The id of the process that runs the code, not of its wrapper. Undefined until the guest is ready. */
   pid: number | undefined
   messageLimits: MessageLimits = { maxBytes: 64 * 1024, maxBodyBytes: 0 }
   listener: GuestListener | undefined
-  /** Resolves to true when the guest is confined and accepts work, or to false if the guest fails or ends before. */
+  /**
+   * Resolves to true when the guest is confined and accepts work, or to false if the guest fails or ends before that.
+   */
   readonly ready: Promise<boolean>
   readonly ended: Promise<void>
   readonly #child: ChildProcess
@@ -71,7 +76,7 @@ export class GuestProcess {
     this.ready.then(() => rmSync(directory, { recursive: true, force: true })).catch(() => undefined)
   }
 
-  /** The guest itself, or a wrapper that ends with the guest. */
+  /** The process id of the guest itself, or of a wrapper that ends with the guest. */
   get wrapperPid(): number | undefined {
     return this.#child.pid
   }

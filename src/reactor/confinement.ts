@@ -11,7 +11,10 @@ const PROBE_MS = 5_000
 
 const NOBODY = '--reuid 65534 --regid 65534 --clear-groups'
 const GUARD = 'setpriv --pdeathsig KILL --no-new-privs'
-/** Namespaces that an unprivileged user can create. A user without a mapping is `nobody` in these namespaces. */
+/**
+ * The namespaces that `unshare` creates. With a user namespace, an unprivileged user can create them too. A user
+ * without a mapping is `nobody` in a user namespace.
+ */
 const ALONE = '--net --ipc --pid --fork --kill-child'
 const BARE = '--inh-caps=-all --bounding-set=-all'
 
@@ -60,7 +63,7 @@ const PROBE = [
 
 /** Returns the wrappers to try, the strongest first. The last wrapper is empty: it confines nothing. */
 export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolean): string[] {
-  // The user `nobody` cannot read the owner's bundles.
+  // The user `nobody` cannot read the owner's bundles, so with bundles the guest keeps the user of the host.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
   // To measure the memory of a guest, the host must find its process. Without the list of children in `/proc`, the host
@@ -134,7 +137,9 @@ export interface NodeProgram {
 export interface Confinement {
   /** The first words of the command line. With `--fork`, the guest is a child of the process that the host starts. */
   wrapper: readonly string[]
-  /** Prevents a process from opening file descriptors. The caller appends the process id to this command. */
+  /**
+   * A command that prevents a process from opening file descriptors. The caller appends the process id to this command.
+   */
   descriptorLimiter?: readonly string[]
 }
 
@@ -168,9 +173,8 @@ export function findGuestFile(): string {
 export const TIME_ZONE = 'UTC'
 
 /**
- * Disables core dumps, closes inherited descriptors, and limits the processor time in case the host is killed. `env -i`
- * removes variables that tools add to the environment of child processes, such as options for Node. `exec` keeps the
- * process id.
+ * Disables core dumps, closes inherited descriptors, and limits the processor time in case the host is killed. `exec`
+ * keeps the process id.
  */
 const SHELL_SCRIPT = [
   'ulimit -c 0',
@@ -189,6 +193,7 @@ export function describeLaunch({ node, guestFile, modulesDirectory, size, confin
   const flags = [...nodeFlags(node.version, size), ...readables.map((path) => `--allow-fs-read=${path}`)]
   const guest = [...flags, guestFile, ...bundles]
   if (node.platform === 'win32') return { command: node.path, args: guest }
+  // `env -i` removes variables that tools add to the environment of child processes, such as options for Node.
   const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
   // All runs of a child share this limit of processor time. `longestMs` is added, because the last run may start
   // shortly before `busyMs` is reached. The sum is doubled, because garbage collection can double the processor time.

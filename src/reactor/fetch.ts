@@ -27,8 +27,7 @@ export function createHostFetch(outbound: Outbound): HostFetch {
   return async ({ redirect, ...request }, left, access) => {
     let { url, method, headers, body } = readRequest(request)
     for (let redirects = 0; ; redirects++) {
-      // Only a request that the code itself sends can use the key of the run. A redirect by another server does not
-      // lead to this server.
+      // After a redirect, `reach` gets no headers, so that another server cannot redirect a request to this server.
       const own = access?.reach(url, redirects === 0 ? headers : undefined, outbound)
       const destination = own ?? outbound.reach(url)
       const target = `${url.pathname}${url.search}`

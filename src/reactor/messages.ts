@@ -1,4 +1,7 @@
-/** Messages between host and guest. Results of code are JSON texts, so that the host can refuse a single result. */
+/**
+ * Messages between host and guest. A message contains the results of code as JSON texts, so that the host can refuse an
+ * invalid result without refusing the message.
+ */
 import { isObject, tryJson } from '../domain/json/json.js'
 import type { ApplicationOptions, GuestTime, TransformInput } from '../framework/ports/reactors.js'
 import { splitFrame } from '../ipc/frames.js'

@@ -158,7 +158,7 @@ function isThisMachine(address: string): boolean {
   const own = new BlockList()
   own.addSubnet('127.0.0.0', 8, 'ipv4')
   own.addSubnet('0.0.0.0', 8, 'ipv4')
-  // `::` and `::1`, and the obsolete form of IPv4 addresses.
+  // This subnet contains `::`, `::1` and the obsolete IPv6 form of IPv4 addresses.
   own.addSubnet('::', 96, 'ipv6')
   for (const each of Object.values(networkInterfaces()).flat())
     if (each !== undefined) own.addAddress(each.address, each.family === 'IPv4' ? 'ipv4' : 'ipv6')

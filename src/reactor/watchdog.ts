@@ -24,9 +24,7 @@ const STATE = { free: 0, running: 1, time: 2, memory: 3 } as const
 const WORD = { signal: 0, asleep: 1, still: 2 } as const
 const WORDS = 4
 
-/**
- * The program of the thread can use nothing from outside of its function, so the program gets these numbers as data.
- */
+/** The thread gets these numbers as data. See `watchInThread`. */
 const LAYOUT = { ROWS, COLUMN, COLUMNS, STATE, WORD, WORDS }
 
 export class Watchdog {
@@ -88,7 +86,7 @@ export class Watchdog {
   }
 }
 
-/** The program of the thread can use nothing from outside of this function. */
+/** The program of the thread. It can use nothing from outside of this function. */
 function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMeter): void {
   const { readFileSync } = load('node:fs') as typeof import('node:fs')
   const { execFileSync } = load('node:child_process') as typeof import('node:child_process')

@@ -47,7 +47,7 @@ export class Workers {
   #settings: PoolSettings
   readonly #services: WorkerServices
   readonly #changed: () => void
-  /** The number of runs that found no free child. */
+  /** The number of children that were started for a waiting run. Spare children do not count. */
   #neededChildren = 0
 
   constructor(settings: PoolSettings, services: WorkerServices, changed: () => void) {

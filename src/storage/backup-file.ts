@@ -38,8 +38,8 @@ interface BackupContent {
 }
 
 /**
- * Returns the length of the backup in bytes. The file gets its final name after it was read again and compared with the
- * rows. After a failure, no file remains.
+ * Returns the length of the backup in bytes. Reads the file again and compares its rows with the given rows, before the
+ * file gets its final name. After a failure, no file remains.
  * @throws CofferError `conflict`, `storage_failed`
  */
 export async function writeBackup(

@@ -38,8 +38,8 @@ export function unpackRows(text: string): Uint32Array {
 }
 
 /**
- * Returns the first index for which `isReached` is true, or `count`. Requires: if `isReached` is true for an index,
- * `isReached` is true for all later indexes.
+ * Returns the first index below `count` for which `isReached` is true. Returns `count` if there is none. Requires: if
+ * `isReached` is true for an index, `isReached` is true for all later indexes.
  */
 export function lowerBound(count: number, isReached: (index: number) => boolean): number {
   let low = 0

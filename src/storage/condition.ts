@@ -1,9 +1,10 @@
-/** Simplifies conditions, because an engine finds the rows for a single key in an index, without reading other rows. */
+/** Simplifies conditions. If only one key is left, an engine finds the matches in an index and reads no other rows. */
 import type { Condition } from './store.js'
 
 /**
- * Returns an equivalent condition without nested or single-part `and` and `or`, and without repeated fields. Returns
- * undefined if every record matches.
+ * Returns an equivalent condition. Merges an `and` into an outer `and`, and an `or` into an outer `or`. Replaces an
+ * `and` or `or` of one part by this part. Drops a field and value that the same `and` or `or` already contains. Returns
+ * undefined for a condition that excludes nothing, such as an empty `and`.
  */
 export function simplify(condition: Condition | undefined): Condition | undefined {
   if (condition === undefined) return undefined

@@ -28,7 +28,7 @@ export interface Row {
    * Some numbers may be unused.
    */
   rev: number
-  /** Wall clock, ms since the epoch. Rows are ordered by `seq`, because the clock may go back. */
+  /** ms since the epoch, by the wall clock. Rows are not in the order of this time, because the clock may go back. */
   created: number
   /** ms since the epoch, 0 for never. */
   modified: number
@@ -86,7 +86,7 @@ export interface RowPage {
   total: number
 }
 
-/** A row without `seq` is new: the engine assigns `seq` and `created`. */
+/** A draft without `seq` is a new row: the engine assigns `seq` and `created`. */
 export interface Draft
   extends Pick<Row, 'kind' | 'tenant' | 'id' | 'modified' | 'expires' | 'keys'>,
     Partial<Pick<Row, 'seq' | 'created'>> {
@@ -108,7 +108,7 @@ export interface LogEntry {
   time: number
 }
 
-/** Entries of one tenant that a shared engine commits now and moves to a chain later. */
+/** Entries of one tenant that a shared engine (for several processes) commits first and moves to a chain later. */
 export interface PendingBatch {
   readonly id: Uint8Array
   readonly tenant: number
@@ -150,8 +150,8 @@ export interface LogSealer {
 }
 
 /**
- * The kind of the rows that contain log records. The engine may overwrite an old version of a log row late, because
- * newer rows contain the same entries.
+ * The kind of the rows that contain log records. The engine on disk may delay the overwriting of a replaced log row,
+ * because newer rows contain the same entries.
  */
 export const LOG_ROWS = 254
 
@@ -163,8 +163,8 @@ export const KEY_ROWS = 1
 
 /**
  * The kinds of rows in queues. The engine on disk overwrites most removed rows before it acknowledges the removal. A
- * queue removes many rows, so the engine overwrites these rows later, together with replaced rows. This is acceptable,
- * because the rows of queues do not contain the data that is sent.
+ * queue removes many rows, so the engine overwrites the removed rows of queues later, together with replaced rows. This
+ * is acceptable, because the rows of queues do not contain the data that is sent.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 
@@ -184,8 +184,8 @@ export interface EngineReader {
    */
   pendingEntries?(tenant: number): Awaitable<readonly (LogEntry | undefined)[]>
   /**
-   * {@link Engine.changeCounter} in the state that this unit reads. Returns undefined if the unit of work has
-   * uncommitted changes.
+   * {@link Engine.changeCounter} in the state that this unit reads. Returns undefined if the unit of work sees
+   * uncommitted changes of rows of this kind.
    */
   changeCounter?(kind: number): number | undefined
 }
@@ -202,8 +202,8 @@ export interface EngineWriter extends EngineReader {
   put(draft: Draft): Awaitable<void>
   remove(kind: number, tenant: number, id: RowId): Awaitable<void>
   /**
-   * Appends a log entry, which is sealed when this unit commits. If the unit of work writes nothing else and nobody
-   * waits for the sync, the entry may be sealed up to 50 ms later. A shared engine may first commit the entry as a
+   * Appends a log entry, which is sealed when this unit commits. If the unit of work writes nothing else and its
+   * {@link Durability} is `soon`, the engine may seal the entry later. A shared engine may first commit the entry as a
    * {@link PendingBatch}.
    */
   append(entry: LogEntry): void

@@ -127,6 +127,6 @@ export function removeQuietly(files: Files, path: string): void {
   try {
     files.remove(path)
   } catch {
-    // The error is ignored, because the next opening of the vault removes the file.
+    // The error is ignored. If the file is in a vault, a later command removes the file.
   }
 }

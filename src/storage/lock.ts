@@ -13,7 +13,8 @@ import { noVault } from './vault-file.js'
 export interface ProcessIdentity {
   pid: number
   /**
-   * Returns the start time of a process as a text in any fixed format. Returns undefined if the process does not run.
+   * Returns the start time of a process as a text, which is only compared for equality. Returns undefined if the
+   * process does not run.
    */
   startOf(pid: number): string | undefined
   /** The id of the machine's boot, `/`, and the PID namespace. Empty if the system reports neither. */
@@ -64,11 +65,11 @@ export interface Lock {
 
 const LOCK = 'lock'
 /**
- * Part of the name of a process's private file. To acquire the lock, a process creates this file, and then a hard link
- * to the file with the name of the lock.
+ * Part of the name of a process's private file. To acquire the lock, a process creates its private file, and then a
+ * hard link to this file. The hard link has the name of the lock.
  */
 const PRIVATE = '.p-'
-/** The part of a claim's name before the nonce of the lock. See {@link breakLock}. */
+/** In the name of a claim, this text is between the name and the nonce of the lock. See {@link breakLock}. */
 const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
@@ -221,7 +222,7 @@ function stateOf(holder: LockHolder, identity: ProcessIdentity): 'alive' | 'dead
   return identity.startOf(holder.pid) === holder.started ? 'alive' : 'dead'
 }
 
-/** The PID namespaces of the holder and of this process may differ. */
+/** Returns true even if the holder and this process have different PID namespaces. */
 function isOfSameBoot(holder: LockHolder, identity: ProcessIdentity): boolean {
   const [boot] = identity.boot.split('/')
   return boot !== '' && String(holder.boot).split('/')[0] === boot

@@ -107,8 +107,8 @@ export interface StoreReader {
   /** Returns at most `limit` expired records of any tenant that may be purged now, in no order. */
   findExpired(limit: number): Promise<Expired[]>
   /**
-   * {@link Store.changeCounter} in the state that this unit reads. Undefined if the unit has changed records of these
-   * kinds.
+   * {@link Store.changeCounter} in the state that this unit reads. Undefined if the unit sees uncommitted changes of
+   * records of these kinds.
    */
   changeCounter(kinds: readonly Kind[]): number | undefined
 }

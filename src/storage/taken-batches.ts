@@ -1,10 +1,11 @@
 /**
  * Remembers which batches of pending log entries are already in a chain, so that no entry is appended to a log twice. A
- * shared engine names each batch (`batchKey`), and the barrier stores the names in the head of the chain.
+ * shared engine gives each batch an id (`batchKey`), and the barrier stores the numbers of the batches in the head of
+ * the chain.
  */
 import type { TakenBatches } from '../domain/records/log-record.js'
 
-/** A name consists of the server (random bytes), the number of the batch for its tenant, and the time in ms. */
+/** An id consists of random bytes of the server, the number of the batch for its tenant, and the time in ms. */
 const SERVER_BYTES = 5
 const NUMBER_BYTES = 5
 const TIME_BYTES = 6

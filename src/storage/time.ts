@@ -56,7 +56,7 @@ export function clockStatus(times: Times, now: number): ClockState {
   return { isJump: since !== 0 && since !== times.since, purgeBefore: since === 0 ? now : until }
 }
 
-/** `time`: the time of the newest record. Returns undefined if this time is not ahead of the clock. */
+/** `time`: the time of the newest record. Returns undefined if it is at most 5 minutes ahead of the clock. */
 export function describeAhead(time: number, now: number): string | undefined {
   if (time <= now + TOLERANCE_MS) return undefined
   const minutes = Math.round((time - now) / 60_000)

@@ -115,7 +115,10 @@ export function writeOver(files: Files, target: string, bytes: Uint8Array, nonce
   syncName(files, dirname(target))
 }
 
-/** Replaces a file of a vault durably. Calls `isRenaming` before the rename. A failed rename may lose the old file. */
+/**
+ * Replaces a file of a vault durably. Calls `isRenaming` before the rename. If the rename fails, it is unknown whether
+ * the disk has the old file or the new file.
+ */
 export function replaceWhole(
   files: Files,
   directory: string,

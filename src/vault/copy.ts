@@ -1,4 +1,7 @@
-/** Copies vaults between directories, stores and backups, row by row. Ids, logs, keys and key slots stay the same. */
+/**
+ * Copies vaults between directories, stores and backups, row by row. Ids, keys and key slots stay the same. Logs stay
+ * the same too, unless the vault is damaged.
+ */
 import type { Keyring } from '../crypto/keyring.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantKeyBytes, TokenRecord } from '../domain/records/records.js'

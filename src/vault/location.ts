@@ -7,7 +7,7 @@ import { nodeFiles } from '../storage/node-files.js'
 
 const TIMEOUT_MS = 10_000
 
-/** The address of a vault, and the effects to open it. Default: the disk, clock and random source of this machine. */
+/** The address of a vault, and the disk, clock and random source to open it with (default: those of this machine). */
 export interface VaultLocation {
   /** A directory, or an address with a scheme ({@link kindOfAddress}). */
   directory: string
@@ -56,7 +56,7 @@ export function kindOfAddress(address: string): PlaceKind {
   throw usage(`Vaults at ${scheme}// are not supported. Give a directory, memory:, or postgres://…`)
 }
 
-/** Whether several processes may have the vault open at the same time. */
+/** True for a vault in PostgreSQL, which several processes may have open at the same time. */
 export function isStore(address: string): boolean {
   return kindOfAddress(address) === 'store'
 }

@@ -50,7 +50,10 @@ export class MemoryVault {
     this.#codeLag = this.#parts.clock() - codeTime
   }
 
-  /** Creates a vault with the data of `state`, but with new tenant ids, links and API keys. Returns these `keys`. */
+  /**
+   * Creates a vault with the data of `state`, but with new tenant ids, links and API keys, and with empty logs. `keys`:
+   * the new API keys, by the id of the application.
+   */
   async fork(state: MemoryState, { now: clock, end: clockEnd }: { now: Clock; end: Clock }) {
     const renamed = new Map<string, string>()
     const engine = this.#parts.engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
@@ -62,7 +65,10 @@ export class MemoryVault {
   }
 }
 
-/** Records that are opened with this keyring have the new tenant ids. `wipe` does nothing: vaults share the keys. */
+/**
+ * Records that are opened with this keyring have the new tenant ids. `wipe` does nothing, because both vaults share the
+ * keys.
+ */
 function withRenames(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyring {
   const rename = <K extends RecordKeys>(keys: K): K => ({ ...keys, renamed })
   return {

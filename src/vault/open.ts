@@ -108,7 +108,7 @@ export async function identifyVault(location: VaultLocation): Promise<string> {
 }
 
 /**
- * Waits for the lock of the vault. @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`,
+ * Opens a vault when its lock is free. @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`,
  * `vault_unsupported`, `vault_damaged`, `unavailable` if another process keeps the lock, `usage`
  */
 export async function openVault(location: VaultLocation, choose: ChooseOpener): Promise<App> {

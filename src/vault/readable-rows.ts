@@ -147,7 +147,7 @@ export async function requireTenants(
     if (isLost(row, tenants)) lost.count(row.tenant)
     if (isLost(row, tenants) || row.kind === KINDS.tenant) noteDamage()
   }
-  // In a vault without damage, the owner has deleted every tenant.
+  // If there is no damage, the vault has no tenants, because the owner has deleted them.
   if (!isDamaged) return
   const nothing = 'No tenant of the vault can be read, so nothing was copied.'
   throw new CofferError('vault_damaged', `${nothing} ${describeLostTenants(lost.list())}`)

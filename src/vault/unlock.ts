@@ -132,7 +132,10 @@ export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
   return upgradeCrypto(nativePrimitives, pause.then(loadSodium))
 }
 
-/** The result of `work` must release the lock. @throws CofferError `unavailable`, at once if a server has the lock */
+/**
+ * Acquires the lock and calls `work`. If `work` succeeds, `work` or the user of its result must release the lock.
+ * @throws CofferError `unavailable`, immediately if a server has the lock
+ */
 export async function withLock<T>(
   effects: Effects & { name?: string },
   work: (lock: Lock) => Promise<T>,
@@ -194,7 +197,7 @@ export function refuseBesideServer({ files, directory, pid }: Effects): void {
   if (held?.state === 'alive') refuseServer(held.holder)
 }
 
-/** A server keeps the vault open for long, so a command does not wait for it. @throws CofferError `unavailable` */
+/** A server keeps the lock for long, so a command does not wait for the lock. @throws CofferError `unavailable` */
 function refuseServer({ pid, host, since, isServer }: LockHolder): void {
   if (!isServer) return
   const who = `Process ${pid} on ${host} has had this vault open since ${formatDate(since)}`

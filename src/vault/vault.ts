@@ -34,7 +34,7 @@ export interface Vault {
    * another process has the vault open.
    */
   attachServer?(server: AttachedServer): () => void
-  /** Purges some thousand expired tokens, for at most about `ms`. Resolves to the number of purged tokens. */
+  /** Purges at most 2,000 expired tokens, and ends after about `ms`. Resolves to the number of purged tokens. */
   sweep(ms?: number): Promise<number>
   /**
    * Resolves when no reactor run is in progress. Undefined if a server has the vault open, because the server continues

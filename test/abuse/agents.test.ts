@@ -205,7 +205,7 @@ function leaks(told: unknown): string[] {
   return MARKS.filter((mark) => read.some((each) => each.includes(mark)))
 }
 
-t.test('no tool returns a marked value to an agent', async (t) => {
+t.test('no tool returns a secret value, a part of it or an encoding of it to an agent', async (t) => {
   const { home, echo, agent, boss, reactors, intent, proxy, fingerprint } = await open(t)
   const number = '{{ card-1 | json: "$.number" }}'
   const cvc = '{{ card-1 | json: "$.cvc" }}'

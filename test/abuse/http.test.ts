@@ -136,7 +136,7 @@ refuses('no second request can be hidden in the body of a request', [
 ])
 
 t.test(
-  'a message that is not HTTP/1.1 gets 400, and a request hidden in a body is not performed',
+  'no request that was hidden in a body was performed, and a message that is not HTTP/1.1 gets 400',
   async (t) => {
     t.match(await vault.ask('token get', { id: 'smuggled' }), { data: 1 })
     const cases: [string, string | Uint8Array][] = [

@@ -110,7 +110,7 @@ class Load {
   }
 }
 
-/** Returns the acknowledged tokens that the server does not list unchanged. */
+/** Returns the acknowledged tokens that are missing from the list of the server or that have changed. */
 async function findMissing(
   announcement: Announcement,
   key: string,

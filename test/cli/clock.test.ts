@@ -101,7 +101,7 @@ t.test(
   },
 )
 
-t.test('an id cannot be used again shortly after the clock has jumped', async (t) => {
+t.test('the id of an expired token cannot be used again shortly after the clock has jumped', async (t) => {
   const { clock, run, create } = await createBench(t)
   await create({ id: 'week', data: 'old', expires_at: inDays(7) })
   clock.now = START + 8 * DAY

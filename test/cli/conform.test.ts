@@ -221,7 +221,7 @@ t.test('a report of conform shows no data, number or key from the answers of the
   t.match(outputs[0], '<number> of <key>')
 })
 
-t.test('3-D Secure is compared, unless the server rejects the permissions for 3-D Secure', async (t) => {
+t.test('conform compares 3-D Secure, and reports a server that rejects the permissions for it', async (t) => {
   const server = await serve(t)
   const { stdout } = await conform(server.url, ['--only', 'threeds'])
   t.match(JSON.parse(stdout).areas, [{ area: '3-D Secure', calls: 4, equal: 4 }])
@@ -234,7 +234,7 @@ t.test('3-D Secure is compared, unless the server rejects the permissions for 3-
   t.match(JSON.parse(lacking.stdout).differences, [{ difference: /the server gave no key/ }])
 })
 
-t.test('a token that the server had before is neither changed nor deleted', async (t) => {
+t.test('conform neither changes nor deletes a token that existed before the run', async (t) => {
   const server = await serve(t)
   const sent: string[] = []
   let created = 0

@@ -8,7 +8,7 @@ import { registry } from '../../src/operations/all.js'
 import { createHome, type Home, testVault } from './home.js'
 
 const TAKES_FILE = /<(?:file|directory)>/
-/** Flags and variables that accept `-` for standard input. */
+/** Flags that accept `-` for standard input. */
 const READ = ['--file', '--from', '--seed', '--tls-cert', '--tls-key', '--ca']
 
 /** Lists the commands of every noun, each with its words. */

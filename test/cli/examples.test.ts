@@ -28,7 +28,7 @@ const place = mkdtempSync(join(tmpdir(), 'coffer-examples-'))
 t.teardown(() => rmSync(place, { recursive: true, force: true }))
 const PATH = createPath(place)
 
-/** A single command that a shell does not change: words, or text between apostrophes. */
+/** Matches a single command that needs no shell. Its arguments are plain words, or texts between apostrophes. */
 const ALONE = /^coffer((?: (?:'[^']*'|[^\s'"\\|&;<>$`(){}*?!~#]+))*)$/
 
 /**
@@ -90,7 +90,7 @@ t.test('every example of every help page succeeds', async (t) => {
       const { code, stdout, stderr } = await run(line, folder)
       t.equal(code, 0, `${line}\n${stdout.slice(0, 300)}${stderr}`)
       t.notMatch(line, /\n/, 'an example is one line')
-      // The examples of webhooks name a host that the demo vault may not call.
+      // The examples of webhooks name a host that the demo vault is not allowed to call.
       t.notMatch(stderr, /^(warning: (?!Events of this webhook wait)|Ignored:)/m, `${line} prints no warning`)
       rmSync(folder, { recursive: true, force: true })
     }

@@ -35,7 +35,7 @@ async function print(words: readonly string[], columns: number): Promise<string>
 
 const wordsOf = (text: string) => text.split(/\s+/).filter((word) => word !== '')
 
-/** Returns the lines with several words that are too long for the terminal. */
+/** Returns the lines that have several words and are too long for the terminal. */
 function findLong(text: string, columns: number): string[] {
   const isLong = (line: string) => measureWidth(line) > columns
   return text.split('\n').filter((line) => isLong(line) && !PASTED.test(line) && wordsOf(line).length > 1)

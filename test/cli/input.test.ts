@@ -80,7 +80,7 @@ t.test('the error for an input that cannot be read names its flag and file', asy
 })
 
 t.test(
-  'a secret file must be regular, and its first line must be text that is neither empty nor too long',
+  'a secret file must be a regular file, and its first line must be text that is neither empty nor too long',
   async (t) => {
     const cwd = t.testdir({
       ...{ lines: 'pass phrase \r\nsecond\n', bare: 'bare', bom: '\ufeffx\n', empty: '', blank: '\nx' },

@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { testVault } from './home.js'
 
 testVault(
-  'if the disk is full, vault keys add names the new key file and says that the file may not open the vault',
+  'if the disk is full, vault keys add names the new key file and says that the file possibly does not open the vault',
   async (t, home) => {
     const { renameSync } = fs
     const restore = () => {

@@ -42,7 +42,7 @@ testVault('log tail --follow prints every new record once, and on a terminal as 
 })
 
 testVault(
-  'a table of the log shows names of applications and users, and filters by token id',
+  'log list shows names of applications and users, and an argument selects the records of one token',
   async (t, home) => {
     await home.createToken({ id: 'one' })
     await home.createToken({ id: 'two' })

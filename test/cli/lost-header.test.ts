@@ -148,7 +148,7 @@ testHome(
 )
 
 t.test(
-  'if the list of keys of a demo vault is missing, the advice of the error does not delete the vault',
+  'if the demo vault is incomplete, the error advises moving its directory away, and does not advise deleting it',
   async (t) => {
     const home = await createVaultHome(t)
     mkdirSync(join(home.place, '.coffer-demo'))

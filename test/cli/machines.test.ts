@@ -43,7 +43,7 @@ async function compile(t: Test, words: readonly string[]) {
 const TOKEN = { id: 'one', type: 'token', data: 'x' }
 
 t.test(
-  'the schema of seeds accepts the seeds that Coffer accepts, and marks the seeds that Coffer refuses',
+  'the schema of seeds accepts the seeds that Coffer accepts, and rejects the seeds that Coffer refuses',
   async (t) => {
     const validate = await compile(t, ['seed', 'schema'])
     const folder = `${ROOT}fixtures/seeds/`

@@ -57,7 +57,7 @@ testVault('the first refused line ends the command, whatever the reason', async 
 })
 
 testVault(
-  'if a name does not exist, the command performs the ids before it and then reports the name',
+  'if a name does not exist, the command handles the names before it and then reports the missing name',
   async (t, home) => {
     for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
     const stderr =
@@ -117,7 +117,7 @@ testVault('several names can be given in place of ids', async (t, home) => {
 })
 
 testVault(
-  'an interrupted command reports how many ids it has performed and how to continue',
+  'an interrupted command reports how many ids it has handled and how to continue',
   async (t, home) => {
     const all = Array.from({ length: 250 }, (_, at) => `many-${at}`)
     const rows = all.map((id) => `{"id":"${id}","type":"token","data":"x"}\n`).join('')

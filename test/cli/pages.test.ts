@@ -21,7 +21,7 @@ const walk = async (task: Pick<Task, 'ask'>) => {
 }
 
 t.test(
-  'smaller pages are requested if the error has the code for a page that is too large, whatever its text is',
+  'smaller pages are requested if the error has the code page_too_large, whatever the text of the error is',
   async (t) => {
     const { sizes, task } = createAsk(new CofferError('page_too_large', 'any text'))
     t.strictSame(await walk(task), [1, 2])
@@ -30,7 +30,7 @@ t.test(
 )
 
 t.test(
-  'if the server refuses a page with another error code, the list ends with this error, even if the error text is about the size',
+  'if the error has another code than page_too_large, the list ends with the error, even if its text is about the size',
   async (t) => {
     const { sizes, task } = createAsk(invalid('size', 'ask for a smaller size'))
     await t.rejects(walk(task), { code: 'validation' })

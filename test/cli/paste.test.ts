@@ -38,8 +38,7 @@ for (const [shell, line] of Object.entries(SHELLS)) {
     child.stdin.write(`${commands}exit\n`)
     const { stdout } = await ended
     t.ok(expected.length > 20 && blocks.every(({ output }) => output !== undefined))
-    // A shell also echoes the pasted text, with a prompt before it. The program prints whole lines, so the test can
-    // distinguish its output from the echo.
+    // A shell may also print the pasted text after a prompt. The test compares whole lines and ignores prompts.
     const lines = settle(withoutStyle(stdout).replaceAll('\r\n', '\n').replaceAll('\r', '\n'))
     let from = 0
     for (const wanted of expected) {

@@ -76,14 +76,17 @@ t.test('invalid profiles and unknown settings are refused', async (t) => {
   t.match((await home.run('token list')).stderr, 'contains "nonsense", which is not a setting of profiles')
 })
 
-t.test('deleting the selected profile selects no profile and keeps the rest of the file', async (t) => {
-  const { home } = await open(t)
-  await home.run('profile set other output json')
-  await home.run('profile use support')
-  await home.run('profile delete support')
-  t.same(JSON.parse(readFileSync(fileOf(home), 'utf8')), { profiles: { other: { output: 'json' } } })
-  t.same(await home.json('profile list'), [{ name: 'other', is_used: false, settings: { output: 'json' } }])
-})
+t.test(
+  'after the selected profile is deleted, no profile is selected, and the other profiles are unchanged',
+  async (t) => {
+    const { home } = await open(t)
+    await home.run('profile set other output json')
+    await home.run('profile use support')
+    await home.run('profile delete support')
+    t.same(JSON.parse(readFileSync(fileOf(home), 'utf8')), { profiles: { other: { output: 'json' } } })
+    t.same(await home.json('profile list'), [{ name: 'other', is_used: false, settings: { output: 'json' } }])
+  },
+)
 
 testVault('a relative path in a profile is resolved when the profile is set', async (t, home) => {
   for (const setting of ['key-file', 'passphrase-file', 'modules']) {
@@ -175,7 +178,7 @@ testVault(
 )
 
 testVault(
-  'without a terminal, --yes is needed to delete a tenant, and its selection is removed too',
+  'without a terminal, --yes is needed to delete a tenant, and a deleted tenant is no longer selected',
   async (t, home) => {
     await home.json('tenant create staging')
     await home.json('tenant use staging')

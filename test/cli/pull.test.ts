@@ -78,7 +78,7 @@ t.test(
     const { code, stderr } = await run(['pull', 'prod.json', '--url', server.url])
     t.equal(code, 0, stderr)
     t.match(stderr, '122 applications, 1 formula, 2 reactors, 1 proxy, 1 webhook')
-    t.match(stderr, /configuration of reactors and proxies, which may be secret/)
+    t.match(stderr, /configuration of reactors and proxies in the seed may be secret/)
     t.equal(statSync(join(cwd, 'prod.json')).mode & 0o777, 0o600)
     const text = read('prod.json')
     t.notMatch(text, /key_|42424242|ada@example|"key"|\u001b/)
@@ -235,7 +235,7 @@ async function hostile(t: Test, listener: RequestListener): Promise<string> {
 }
 
 t.test(
-  'pull lists the parts that the key may not read, and the attributes that Coffer does not know',
+  'pull lists the parts that the key is not allowed to read, and the attributes that Coffer does not know',
   async (t) => {
     const { run, read } = workplaceFor(t)
     const url = await hostile(t, (request, response) => {

@@ -57,16 +57,19 @@ t.test(
   },
 )
 
-t.test('a new secret must be typed twice, until both entries are equal', async (t) => {
-  const terminal = createPerson([
-    ['? New', `first-secret${ENTER}`],
-    ['? The same again', `other-secret${ENTER}`],
-    ['? The two differ. New', `third-secret${ENTER}`],
-    ['? The same again', `third-secret${ENTER}`],
-  ])
-  t.equal(await askTwice(terminal, { message: 'New passphrase' }), 'third-secret')
-  t.notMatch(withoutStyle(terminal.stderr.text), /secret/)
-})
+t.test(
+  'a new secret must be typed twice, and the questions are repeated until both entries are equal',
+  async (t) => {
+    const terminal = createPerson([
+      ['? New', `first-secret${ENTER}`],
+      ['? The same again', `other-secret${ENTER}`],
+      ['? The two differ. New', `third-secret${ENTER}`],
+      ['? The same again', `third-secret${ENTER}`],
+    ])
+    t.equal(await askTwice(terminal, { message: 'New passphrase' }), 'third-secret')
+    t.notMatch(withoutStyle(terminal.stderr.text), /secret/)
+  },
+)
 
 t.test(
   'Ctrl-C, Ctrl-D and the end of the input interrupt a question, and all listeners of the question are removed',

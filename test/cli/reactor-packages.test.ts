@@ -92,7 +92,7 @@ testHome(
   },
 )
 
-testHome('reactor check links the paths below packages that the code requires', async (t, home) => {
+testHome('if code requires a path below a package, reactor check links this path', async (t, home) => {
   const files = { 'index.js': '', 'sub.js': 'exports.b = 8' }
   const project = createProject(t, { plain: { files } })
   const manifest = join(project, 'package.json')

@@ -194,12 +194,18 @@ testVault('commands for the owner are refused with an API key and change nothing
   t.equal(file, join(home.place, 'b'))
 })
 
-testVault('vault backup names its keys, and generated tokens are printed like a list', async (t, home) => {
-  t.match((await home.run('vault backup b')).stderr, /To open the backup, you need a key file or passphrase/)
-  const made = await home.run('token generate --type card --count 2 --seed 7', { columns: 80 })
-  t.match(made.stdout, /^id +type +shows +created *\n/)
-  t.equal((await home.run('token list', { columns: 80 })).stdout.split('\n')[0], made.stdout.split('\n')[0])
-})
+testVault(
+  'vault backup says how to open the backup, and generated tokens are printed like a list',
+  async (t, home) => {
+    t.match(
+      (await home.run('vault backup b')).stderr,
+      /To open the backup, you need a key file or passphrase/,
+    )
+    const made = await home.run('token generate --type card --count 2 --seed 7', { columns: 80 })
+    t.match(made.stdout, /^id +type +shows +created *\n/)
+    t.equal((await home.run('token list', { columns: 80 })).stdout.split('\n')[0], made.stdout.split('\n')[0])
+  },
+)
 
 testVault('control characters in data never reach the terminal', async (t, home) => {
   const data = '\u001b[2J\u202eevil'

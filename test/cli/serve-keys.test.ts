@@ -101,7 +101,7 @@ t.test(
 )
 
 t.test(
-  'with --test-keys, a seed can set API keys of any form, also on a server for other machines',
+  'with --test-keys, a seed can set API keys that Coffer did not generate, also on a server for other machines',
   async (t) => {
     const place = workplaceFor(t)
     writeSeed(place, 'seed.json', {

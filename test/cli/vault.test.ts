@@ -221,7 +221,7 @@ testVault(
 )
 
 testVault(
-  'a new key file is removed if its slot is refused, and the key file of another vault is kept',
+  'a new key file is removed if its slot is refused, and an existing key file is kept',
   async (t, home) => {
     home.write('pass', PASSPHRASE)
     await home.json('vault passwd --new-passphrase-file pass --quiet')

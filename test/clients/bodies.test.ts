@@ -164,8 +164,8 @@ const ANSWERS: Record<string, string> = {
   TenantMerchantPaginatedList: 'tenant merchant list',
 }
 /**
- * Attributes that no response has. Each attribute belongs to an area that is not emulated, or is newer than the API
- * of 2023.
+ * Attributes that no response has. Unless a comment gives another reason, an attribute belongs to an area that is not
+ * emulated, or is newer than the API of 2023.
  */
 const NEVER = {
   Token: 'enrichments network_token aliases authentication',
@@ -241,7 +241,7 @@ function* listAbsent(type: string, given: Schema): Generator<string> {
   }
 }
 
-/** Properties of request bodies that no response shows under the same name. */
+/** Properties of a request body that the response to this request does not show under the same name. */
 const DONE: Record<string, string[]> = {
   // The response to the creation does not show these properties. A later response about the session or its
   // authentication shows them.
@@ -268,8 +268,9 @@ const DONE: Record<string, string[]> = {
     'requestor_info',
     'metadata',
   ],
-  // Another response has the content of a document. A job shows only the effect of these properties.
+  // Another response has the content of the document.
   'document create': ['document'],
+  // A job shows only the effect of these properties.
   'updater job create': ['deduplicate_tokens', 'merchant_id', 'result_version'],
   // The date in the body replaces the date of the card. The other properties have no effect.
   'network-token create': ['expiration_month', 'expiration_year', 'cardholder_info', 'merchant_id'],
@@ -313,8 +314,8 @@ t.test('every declared property of a body is shown in the response or listed as 
 })
 
 /**
- * Yields the properties of a request that the response does not show. A map, or a property that accepts any JSON, is
- * shown completely.
+ * Yields the properties of a request that the response does not show. A map, or a property that accepts any JSON,
+ * counts as shown completely.
  */
 function* listHidden(
   given: Readonly<Record<string, Schema>>,

@@ -185,7 +185,7 @@ t.test('jose encrypts for a key of this server, and the token is created', async
   t.ok((await send('GET', `/tokens/${made.token.id}`, undefined, asPrivate)).status === 200)
 })
 
-t.test('uuid and crypto return correct values', async (t) => {
+t.test('in reactor code, the package uuid and the module crypto return correct values', async (t) => {
   const { run } = await open(t)
   const code = `const { v4, v5 } = require('uuid')
     const hmac = require('crypto').createHmac('sha256', 'key').update('The quick brown fox jumps over the lazy dog')

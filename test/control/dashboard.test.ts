@@ -66,7 +66,7 @@ async function open(t: Test, isPlain = false) {
   const present = (given: Record<string, string>) => {
     secrets = given
   }
-  /** Sends the request that the page sends repeatedly. */
+  /** Sends a request to the path from which the page gets its data. */
   const asks = (body: object) => send('/_dashboard/ask', body)
   const ask = (operation: string, input = {}) => asks({ operation, input })
   /** Performs an operation as the owner of the vault. */

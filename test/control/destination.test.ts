@@ -84,7 +84,7 @@ t.test(
   },
 )
 
-t.test('a proxy waits for a slow destination until 25 s have passed or the client leaves', async (t) => {
+t.test('a proxy waits for a slow destination until 25 s have passed or the client disconnects', async (t) => {
   const waits: number[] = []
   const waited: Pause = async (ms) => void waits.push(ms)
   const sent: string[] = []

@@ -53,7 +53,7 @@ t.test('clients of the library send and get documents as streams', async (t) => 
 })
 
 t.test(
-  'a fault rule with a condition on the body does not stop an upload, and a download can be cut',
+  'a fault rule with a condition on the body does not stop an upload, and a fault can end a download early',
   async (t) => {
     await using server = await startServer({})
     const { documents } = server.as(server.keys.private!)

@@ -121,7 +121,7 @@ t.test('after a jump, an event waits if its host is not allowed or if a listener
   const { control, ask } = opened
   const listener = await control.listeners.open({ events: [...EVENTS] })
   await prepare(opened)
-  // Without this call, the webhook would be deleted, because nobody takes its events.
+  // Without this call, the webhook of the listener would be deleted, because nobody would take its events.
   t.strictSame(await control.listeners.take({ id: listener.id, timeout: '1ms' }), [])
   await control.clock.advance({ by: '90d' })
   t.equal((await control.webhooks({ count: 4, timeout: '1m' })).length, 4)

@@ -72,78 +72,82 @@ async function readRow(page: Page, name: string): Promise<Record<string, string>
   return Object.fromEntries(heads.map((head, at) => [head, cells[at]!.replaceAll(/\s+/g, ' ')]))
 }
 
-t.test('the matrix shows each cell, and its link leads to the rule that decides', options, async (t) => {
-  const { page, complaints, told, show } = await open(t)
-  await show('access', 'Who sees what')
-  await page.locator('.matrix tbody a').first().waitFor()
-  t.same(await readRow(page, 'support'), {
-    '/': 'redacted',
-    [`/deep/${'x'.repeat(380)}/`]: 'redacted',
-    '/general/mask/': 'redacted',
-    '/general/': 'redacted',
-    '/general/high/': 'redacted',
-    '/pci/': 'masked XXXXXXXXXXXX4242',
-    '/pci/high/': 'masked XXXXXXXXXXXX4242',
-  })
-  t.match(await readRow(page, 'backend'), {
-    '/pci/high/': 'plain 4242424242424242',
-    '/general/high/': 'plain Ada Example',
-  })
-  t.match(await readRow(page, '<img src=x'), {
-    '/pci/': 'no access',
-    '/general/high/': 'masked hidden: no mask',
-  })
-  t.match(await page.locator('.on-screen').innerText(), /Every value is an example: made-up data/)
-  t.match((await readRow(page, '<img src=x'))['/general/mask/'], /^masked <img src=x onerror/)
-  t.equal(await page.locator('.matrix thead th[scope=col]').count(), 8)
-  const head = await page.locator('.matrix thead th', { hasText: '/deep/' }).boundingBox()
-  t.ok(head && head.width < 350, `a long container is ${head?.width} pixels wide`)
-  t.equal(await page.locator('.matrix tbody th[scope=row]').count(), 4)
-  t.equal(await page.locator('img').count(), 0, 'a name is text')
-  await checkPage(t, page, 'who sees what')
-  for (const width of [768, 1024]) {
-    await page.setViewportSize({ width, height: 900 })
-    t.ok(
-      Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth')) <= 0,
-      `${width} pixels`,
-    )
-  }
-  await page.emulateMedia({ forcedColors: 'active' })
-  t.ok(await page.getByText('redacted').first().isVisible())
-  await page.emulateMedia({ forcedColors: null, colorScheme: null })
-  await page.setViewportSize({ width: 1400, height: 900 })
+t.test(
+  'the matrix shows each cell, and the link in a cell leads to the rule that decides',
+  options,
+  async (t) => {
+    const { page, complaints, told, show } = await open(t)
+    await show('access', 'Who sees what')
+    await page.locator('.matrix tbody a').first().waitFor()
+    t.same(await readRow(page, 'support'), {
+      '/': 'redacted',
+      [`/deep/${'x'.repeat(380)}/`]: 'redacted',
+      '/general/mask/': 'redacted',
+      '/general/': 'redacted',
+      '/general/high/': 'redacted',
+      '/pci/': 'masked XXXXXXXXXXXX4242',
+      '/pci/high/': 'masked XXXXXXXXXXXX4242',
+    })
+    t.match(await readRow(page, 'backend'), {
+      '/pci/high/': 'plain 4242424242424242',
+      '/general/high/': 'plain Ada Example',
+    })
+    t.match(await readRow(page, '<img src=x'), {
+      '/pci/': 'no access',
+      '/general/high/': 'masked hidden: no mask',
+    })
+    t.match(await page.locator('.on-screen').innerText(), /Every value is an example: made-up data/)
+    t.match((await readRow(page, '<img src=x'))['/general/mask/'], /^masked <img src=x onerror/)
+    t.equal(await page.locator('.matrix thead th[scope=col]').count(), 8)
+    const head = await page.locator('.matrix thead th', { hasText: '/deep/' }).boundingBox()
+    t.ok(head && head.width < 350, `a long container is ${head?.width} pixels wide`)
+    t.equal(await page.locator('.matrix tbody th[scope=row]').count(), 4)
+    t.equal(await page.locator('img').count(), 0, 'a name is text')
+    await checkPage(t, page, 'who sees what')
+    for (const width of [768, 1024]) {
+      await page.setViewportSize({ width, height: 900 })
+      t.ok(
+        Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth')) <= 0,
+        `${width} pixels`,
+      )
+    }
+    await page.emulateMedia({ forcedColors: 'active' })
+    t.ok(await page.getByText('redacted').first().isVisible())
+    await page.emulateMedia({ forcedColors: null, colorScheme: null })
+    await page.setViewportSize({ width: 1400, height: 900 })
 
-  await page.getByLabel('Find in Who sees what').fill('/pci/h')
-  await page.locator('.matrix thead:not(:has(th:nth-child(3)))').waitFor()
-  await page.getByLabel('Find in Who sees what').fill('supp')
-  await page.locator('.matrix tbody:not(:has(tr:nth-child(2)))').waitFor()
-  await page.getByLabel('Find in Who sees what').fill('nothing fits')
-  await page.getByRole('link', { name: 'Reset filters' }).click()
-  const words = await page.getByLabel('Permission').boundingBox()
-  t.ok(words && words.width > 200, `the longest permission fits: ${words?.width} pixels`)
-  await page.getByLabel('Permission').selectOption('token:use')
-  await page.locator('.matrix', { hasNotText: 'masked' }).waitFor()
-  t.match(await readRow(page, 'support'), { '/pci/': 'no access' })
-  await page.getByLabel('Permission').selectOption('')
-  await page.locator('.matrix', { hasText: 'masked' }).waitFor()
+    await page.getByLabel('Find in Who sees what').fill('/pci/h')
+    await page.locator('.matrix thead:not(:has(th:nth-child(3)))').waitFor()
+    await page.getByLabel('Find in Who sees what').fill('supp')
+    await page.locator('.matrix tbody:not(:has(tr:nth-child(2)))').waitFor()
+    await page.getByLabel('Find in Who sees what').fill('nothing fits')
+    await page.getByRole('link', { name: 'Reset filters' }).click()
+    const words = await page.getByLabel('Permission').boundingBox()
+    t.ok(words && words.width > 200, `the longest permission fits: ${words?.width} pixels`)
+    await page.getByLabel('Permission').selectOption('token:use')
+    await page.locator('.matrix', { hasNotText: 'masked' }).waitFor()
+    t.match(await readRow(page, 'support'), { '/pci/': 'no access' })
+    await page.getByLabel('Permission').selectOption('')
+    await page.locator('.matrix', { hasText: 'masked' }).waitFor()
 
-  const cell = page
-    .locator('.matrix tbody tr', { hasText: 'support' })
-    .getByRole('link', { name: 'masked' })
-    .first()
-  t.equal(await cell.getAttribute('title'), 'Rule 2: help desk')
-  await cell.click()
-  await page.getByRole('heading', { name: 'Applications', level: 1 }).waitFor()
-  await page.locator('.detail').getByRole('heading', { name: 'support' }).waitFor()
-  t.match(await page.locator('.rules .decider').innerText(), /Rule 2[\s\S]*decides this cell/)
-  await page.locator('.detail').getByText('Rule 2 decides /pci/ in Who sees what.').waitFor()
-  t.equal(await page.getByLabel('Container or token').inputValue(), '/pci/')
-  await page.getByRole('link', { name: 'backend' }).click()
-  await page.locator('.detail').getByRole('heading', { name: 'backend' }).waitFor()
-  t.equal(await page.locator('.rules .decider').count(), 0, 'the mark is for one application')
-  t.same(complaints, [])
-  t.notMatch(told.join('\n'), new RegExp(`${MARK}|5555555555554444`), 'no response has data of a token')
-})
+    const cell = page
+      .locator('.matrix tbody tr', { hasText: 'support' })
+      .getByRole('link', { name: 'masked' })
+      .first()
+    t.equal(await cell.getAttribute('title'), 'Rule 2: help desk')
+    await cell.click()
+    await page.getByRole('heading', { name: 'Applications', level: 1 }).waitFor()
+    await page.locator('.detail').getByRole('heading', { name: 'support' }).waitFor()
+    t.match(await page.locator('.rules .decider').innerText(), /Rule 2[\s\S]*decides this cell/)
+    await page.locator('.detail').getByText('Rule 2 decides /pci/ in Who sees what.').waitFor()
+    t.equal(await page.getByLabel('Container or token').inputValue(), '/pci/')
+    await page.getByRole('link', { name: 'backend' }).click()
+    await page.locator('.detail').getByRole('heading', { name: 'backend' }).waitFor()
+    t.equal(await page.locator('.rules .decider').count(), 0, 'the mark is for one application')
+    t.same(complaints, [])
+    t.notMatch(told.join('\n'), new RegExp(`${MARK}|5555555555554444`), 'no response has data of a token')
+  },
+)
 
 t.test('the keyboard moves from cell to cell, and Tab leaves the matrix', options, async (t) => {
   const { page, show } = await open(t)

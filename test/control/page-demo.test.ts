@@ -5,7 +5,7 @@ import { serveFor } from '../http/process.js'
 import { show } from './page-browser.js'
 
 t.test(
-  'a new demo has three failed requests, a masked reader, a failing reactor, a blocked delivery, and a clock that moves',
+  'a new demo has three failed requests, a masked reader, a failing reactor, a blocked delivery, and a movable clock',
   { ...needsChromium, timeout: 200_000 },
   async (t) => {
     const { announcement } = await serveFor(t, ['--demo'])

@@ -137,7 +137,7 @@ t.test(
     )
 
     await t.test(
-      'snapshots and forks are deleted after a question, and a reload keeps the chosen fork',
+      'snapshots and forks are deleted only after a confirmation, and a reload keeps the chosen fork',
       async (t) => {
         await show(page, 'controls', 'Controls')
         await page.getByLabel('Name of a snapshot').fill('here')
@@ -171,7 +171,7 @@ t.test(
       await page.getByRole('link', { name: 'Requests 1' }).waitFor()
       await page.getByRole('link', { name: 'Tokens 1' }).waitFor()
       await pressButton(page, 'Reset …')
-      await dialog.getByText('This removes 1 token, 1 request, the faults').waitFor()
+      await dialog.getByText('This removes 1 token, 1 request and the faults').waitFor()
       await page.keyboard.press('Escape')
       await show(page, 'applications', 'Applications')
       await page.getByRole('link', { name: 'operations' }).click()
@@ -305,7 +305,7 @@ t.test(
 )
 
 t.test(
-  'long lists are divided into pages, and details fit',
+  'long lists are divided into pages, and no detail is cut off',
   { ...needsChromium, timeout: 300_000 },
   async (t) => {
     const { server, page, call } = await open(t, LONG)
@@ -448,7 +448,7 @@ t.test(
   },
 )
 
-/** Returns the texts of `wanted` that `read` does not contain in this order. */
+/** Returns the texts of `wanted` that `read` does not contain in the order of `wanted`. */
 function missingOf(read: readonly string[], wanted: readonly string[]): string[] {
   let from = 0
   return wanted.filter((text) => {
@@ -479,7 +479,7 @@ async function readTree(session: Awaited<ReturnType<ReturnType<Page['context']>[
 }
 
 t.test(
-  'after a restart of the server the page says that it is signed out, and a new link leads to the same place',
+  'after a restart of the server the page says that it is signed out, and a new sign-in link leads to the same place',
   { ...needsChromium, timeout: 120_000 },
   async (t) => {
     const { server, page } = await open(t, seed)

@@ -123,7 +123,7 @@ t.test('if a client repeats a trace id, the time line has the newest 100 records
 })
 
 t.test(
-  'the log of the dashboard has the trace id of each record, and reading it is not logged',
+  'the log of the dashboard has the trace id of each record, and reading this log is not logged',
   async (t) => {
     const { call, ask, place } = await open(t)
     await call('/tokens', 'trace-token', { id: 'one', type: 'token', data: 'x' })

@@ -48,7 +48,7 @@ for (const [name, primitives] of Object.entries(libraries)) {
   )
 
   t.test(
-    `${name}: a text is decrypted only with its own key, unchanged bytes and its associated data`,
+    `${name}: a text is decrypted only with the same key, unchanged bytes and the same associated data`,
     async (t) => {
       const random = createRandom()
       const cipher = createCipher(primitives, random, random.bytes(32))

@@ -68,7 +68,7 @@ async function listenIn(t: Test, vault: Parameters<typeof listen>[0], options: W
 }
 
 t.test(
-  'a listener sends events to an address that the server may not call, with their real signature',
+  'a listener sends events with their real signature to an address that the server is not allowed to call',
   async (t) => {
     const { vault, receiver, createToken } = await open(t)
     const { listener, attempts, waitFor } = await listenIn(t, vault.control, {
@@ -302,7 +302,7 @@ t.test(
 )
 
 t.test(
-  'the server gives an event to a listener again if the listener does not report its result, and a late or repeated report changes nothing',
+  'a listener gets an event again if it does not report the result, and a late or repeated report changes nothing',
   async (t) => {
     const { vault, createToken } = await open(t)
     const { open: begin, take, report } = vault.control.listeners
@@ -365,7 +365,7 @@ t.test(
     await until(() => problems.length > 0)
     t.match(problems, [/The connection to the server is lost|cannot be reached/])
     await listener.stop()
-    t.match(problems.at(-1), /does not answer, so it deletes the webhook by itself/)
+    t.match(problems.at(-1), /does not answer\. It deletes the webhook by itself/)
   },
 )
 

@@ -108,7 +108,7 @@ t.test('each record reaches the sink once and in order, also after a restart of 
 })
 
 t.test(
-  'a server that stops sends the newest records to the sink first, but does not wait for an unreachable sink',
+  'before a server stops, it sends the newest records to the sink, but it does not wait for an unreachable sink',
   async (t) => {
     const { app, add, logged } = await open(t)
     const { received, ids, until, stop } = run(t, app)

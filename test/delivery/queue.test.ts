@@ -202,29 +202,32 @@ t.test('a mail with an invalid link is not sent', async (t) => {
   t.match(await vault.mails(), [{ state: 'sent' }, { state: 'dropped' }])
 })
 
-t.test('the result of a mail in progress is stored, even if its link has become invalid', async (t) => {
-  for (const [delivery, state] of [
-    [{ outcome: 'refused', reason: 'it refuses this mail (550).' }, 'dropped'],
-    [{ outcome: 'sent' }, 'sent'],
-  ] as const) {
-    const underWay = defer<void>()
-    const answer = defer<Delivery>()
-    const vault = await open(t, () => {
-      underWay.resolve()
-      return answer.promise
-    })
-    await vault.resume()
-    const { id } = await vault.ask('invite create', { email: 'ada@example.com' })
-    await underWay.promise
-    await vault.ask('invite resend', { id })
-    vault.state.answer = () => ({ outcome: 'sent' })
-    answer.resolve(delivery)
-    await vault.queue().settle()
-    const mails = await vault.mails()
-    t.match(mails, [{ state: 'sent' }, { state }])
-    t.equal(mails[1]?.link, undefined)
-  }
-})
+t.test(
+  'the result of sending a mail is stored, even if the link of the mail has become invalid meanwhile',
+  async (t) => {
+    for (const [delivery, state] of [
+      [{ outcome: 'refused', reason: 'it refuses this mail (550).' }, 'dropped'],
+      [{ outcome: 'sent' }, 'sent'],
+    ] as const) {
+      const underWay = defer<void>()
+      const answer = defer<Delivery>()
+      const vault = await open(t, () => {
+        underWay.resolve()
+        return answer.promise
+      })
+      await vault.resume()
+      const { id } = await vault.ask('invite create', { email: 'ada@example.com' })
+      await underWay.promise
+      await vault.ask('invite resend', { id })
+      vault.state.answer = () => ({ outcome: 'sent' })
+      answer.resolve(delivery)
+      await vault.queue().settle()
+      const mails = await vault.mails()
+      t.match(mails, [{ state: 'sent' }, { state }])
+      t.equal(mails[1]?.link, undefined)
+    }
+  },
+)
 
 t.test(
   'the queue stops its attempts to send a mail if the link of the mail would expire before the next attempt',

@@ -14,7 +14,7 @@ export interface Received {
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>
 
-/** An answer may leave the request without a response. */
+/** Answers a request. The function may also send no response. */
 export type Answer = (response: ServerResponse, received: Received) => unknown
 
 export async function startReceiver(answer: Answer = (response) => response.end()) {

@@ -17,8 +17,8 @@ const SECRETS = {
 const PAUSES_S = [1, 4, 16, 64, 256, 1024, 2400, 2400, 2400]
 const NOW = '2030-01-15T12:00:00.000+00:00'
 /**
- * The time limit for the wait for an event, because a busy machine can need a minute. The wait ends as soon as the
- * expected event arrives.
+ * The time limit for the wait for an event. A busy machine can need a minute. The wait ends as soon as the expected
+ * event arrives.
  */
 const LONG = '1m'
 
@@ -357,7 +357,7 @@ t.test('the deliveries of a webhook are kept for 24 hours', async (t) => {
 t.test('a fork sends its own events, and signs them with the key of its server', async (t) => {
   const { vault, receiver } = await open(t, ['token.created'])
   const fork = await vault.control.fork()
-  t.strictSame((await fork.ask('webhook list')).data, [], 'the fork begins with the webhooks of the vault')
+  t.strictSame((await fork.ask('webhook list')).data, [], 'the fork begins without the webhooks of the vault')
   await fork.ask('webhook create', { name: 'own', url: receiver.url, events: ['token.created'] })
   await createCard(fork)
   await fork.control.webhooks({ timeout: LONG })

@@ -16,7 +16,7 @@ import { createPath, type Ended, waitFor } from '../support/process.js'
 export interface Block {
   language: string
   code: string
-  /** The number of the line in the document, counted from 1. */
+  /** The line of the document at which the block begins, counted from 1. */
   line: number
   /** The direction before the block: `vitest`, `vitest setup`, or `not run: REASON`. */
   directive?: string

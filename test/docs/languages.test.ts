@@ -1,6 +1,6 @@
 /**
- * Runs each suite of docs/languages.md if this machine has its language. If the machine does not have the language of a
- * suite, the suite is not run.
+ * Runs the suite for pytest in docs/languages.md if this machine has pytest, and the program for Java if this machine
+ * has Java. The suites for other languages are only read.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -20,7 +20,7 @@ t.test('a token may have at most 20 containers, and at most 100 together with th
     containers: ['must have at least one and at most 20 container paths'],
   })
   t.strictSame(check(some(19, 'a/b/c/d/')).errors, {})
-  const message = 'must have at most 100 containers on and above them'
+  const message = 'must have at most 100 containers, counting the containers above them'
   t.strictSame(check(some(20, 'a/b/c/d/')).errors, { containers: [message] })
 })
 

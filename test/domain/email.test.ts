@@ -67,7 +67,7 @@ t.test('no accepted address can end a header line', async (t) => {
   t.ok(taken > 20, `${taken} texts were accepted`)
 })
 
-t.test('the time to check an address grows linearly with its length', async (t) => {
+t.test('the longest addresses are checked in less than 100 ms', async (t) => {
   const started = performance.now()
   for (const text of [`${'a.'.repeat(159)}@`, `"${'\\a'.repeat(158)}`, `a@[${'!'.repeat(316)}`]) isEmail(text)
   t.ok(performance.now() - started < 100)

@@ -25,7 +25,7 @@ const table: { scope: NonNullable<Row['scope']>; rows: Row[] } = JSON.parse(
   readFileSync(new URL('../../../fixtures/expressions.json', import.meta.url), 'utf8'),
 )
 
-/** Returns random bytes that count up, so that the bytes differ from each other and are the same in every run. */
+/** Replaces the random source by bytes that count up. The bytes differ from each other, and are equal in every run. */
 function countingRandom() {
   let next = 0
   return { bytes: (count: number) => Uint8Array.from({ length: count }, () => next++ % 256) }

@@ -75,7 +75,7 @@ t.test('arguments of a formula are found by their exact names, with dots for nes
 })
 
 t.test(
-  'names of parameters have valid characters and are unique, and no name contains another name',
+  'names of parameters have valid characters and are unique, and no parameter is inside another parameter',
   async (t) => {
     const check = (configuration: string[], parameters: string[]) => {
       const errors: PropertyErrors = {}
@@ -160,7 +160,7 @@ t.test(
 )
 
 t.test(
-  'a search term finds names, with or without stars, and is never used as a regular expression',
+  'a search term, with or without stars, finds names and is never used as a regular expression',
   async (t) => {
     const found = [
       'Card Alias ALIAS',

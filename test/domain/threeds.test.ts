@@ -61,7 +61,7 @@ t.test(
   },
 )
 
-t.test('each card is authenticated and ends as the fixture says', async (t) => {
+t.test('the session of each test card is authenticated and ends as the fixture says', async (t) => {
   for (const { number, scenario, brands, authenticate: first, final } of cards) {
     if (first === undefined) {
       t.ok('failsAt' in SCENARIOS[scenario] || 'isUnsupported' in SCENARIOS[scenario], number)

@@ -94,7 +94,7 @@ t.test('a payload of Apple Pay must have the version EC_v1 and parts in base64',
     t.notOk(isApplePayload({ ...APPLE_PAYMENT, ...each }), JSON.stringify(each))
 })
 
-t.test('the made-up card is valid until June of the third year', async (t) => {
+t.test('the simulated card is valid until June of the third year after the current year', async (t) => {
   const card = simulateCard(Date.parse('2030-12-31T23:59:59Z'))
   t.match(card, { number: '4242424242424242', expiration_month: 6, expiration_year: 2033 })
   t.equal(new Date(endOfCard(card)).toISOString(), '2033-07-01T00:00:00.000Z')

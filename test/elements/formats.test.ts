@@ -268,7 +268,7 @@ t.test('responses to the page contain references in place of values', async (t) 
 })
 
 t.test(
-  'an error names an option of the fields that Coffer does not support, unless the option is switched off',
+  'an option that Coffer does not support is refused by its name, unless the option is switched off',
   async (t) => {
     const missing = {
       enableCopy: true,

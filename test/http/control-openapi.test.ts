@@ -13,7 +13,7 @@ const OPTIONS = { version: '0.0.0', prefix: 'svc', bodyLimitBytes: 1024 * 1024 }
 const document = createControlDocument(registry, OPTIONS)
 
 t.test(
-  'the OpenAPI document of the control plane has every operation, with the control key and its body',
+  'the OpenAPI document of the control plane has every operation with its body and the control key',
   async (t) => {
     const described = Object.values(document.paths).flatMap((methods) => Object.values(methods))
     t.same(

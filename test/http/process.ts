@@ -22,7 +22,7 @@ export interface Announcement {
   control?: { key?: string }
 }
 
-/** Creates an empty directory for the commands of one test. */
+/** The directory and the environment in which the commands of one test run. */
 export interface Workplace {
   directory: string
   env: Record<string, string>

@@ -1,4 +1,4 @@
-/** The behaviour of proxies that only calls over HTTP show. `fixtures/operations` covers the other interfaces. */
+/** Behaviour of proxies that is visible only in calls over HTTP. `fixtures/operations` covers the other interfaces. */
 import t, { type Test } from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'
 import { createHandler } from '../support/service.js'
@@ -282,8 +282,8 @@ t.test(
     const { ask, call, create, createApplication, stub } = await open(t)
     const during = `await fetch('${stub.url}/during')`
     /**
-     * Calls the proxy and returns the status of its response. When the stub receives a request for `path`, it runs
-     * `change`.
+     * Calls the proxy and returns the status of its response. When the stub receives a request for `path`, the stub
+     * runs `change`.
      */
     const lose = async (
       proxy: { key: string },

@@ -1,4 +1,4 @@
-/** The page of a shop in Chromium, which uses the unmodified package `@basis-theory/web-threeds`. */
+/** Opens the page of a shop in Chromium. The page uses the unmodified package `@basis-theory/web-threeds`. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
@@ -17,7 +17,7 @@ const SDK = readFileSync(join(PACKAGE, 'bundle/index.js'))
 export interface ShopPage {
   tab: Page
   backend: Backend
-  /** The hosts to which the page sent requests. Hosts that the test itself started are not in this list. */
+  /** The hosts to which the page sent requests. The servers of the test itself are not in this list. */
   strangers: string[]
   /** Runs the package's `createSession`, with a new token. */
   createSession(scenario: Scenario, more?: object): Promise<Json>
@@ -32,7 +32,7 @@ export interface ShopPage {
 
 /**
  * Starts the web server of a shop on another port than the bank. Below `/pages/`, the server serves the pages of the
- * package. For all other paths, it answers with the same page.
+ * package. For all other paths, the server answers with the page of the shop.
  */
 export async function serveShop(
   t: Test,

@@ -119,7 +119,7 @@ t.test('a cell names the rule that decides', async (t) => {
 })
 
 t.test(
-  'an expired application sees nothing, and the matrix does not count keys that have ended',
+  'an expired application sees nothing, and the matrix does not count keys that are no longer valid',
   async (t) => {
     const vault = await open(t)
     await vault.createApplication('private', {

@@ -29,10 +29,7 @@ const segments = fc.array(fc.constantFrom('a', 'b', 'ab'), { maxLength: 3 })
 const container = segments.map((names) => `/${names.map((name) => `${name}/`).join('')}`)
 const containers = fc.uniqueArray(container, { minLength: 1, maxLength: 3 })
 const ALL = permissionsOf('private')
-/**
- * Half of the drawn permissions concern tokens. With fewer permissions for tokens, almost every
- * random call would be refused.
- */
+/** Most drawn permissions concern tokens. Otherwise, almost every random call about tokens would be refused. */
 const anyPermission = fc.oneof(
   fc.constantFrom(...ALL.filter((permission) => permission.startsWith('token:'))),
   fc.constantFrom(...ALL),

@@ -1,4 +1,4 @@
-/** Deduplication: when a request gets an existing token. No answer reveals a token that the caller may not read. */
+/** Deduplication: when a request gets an existing token. No answer reveals a token to a caller without access to it. */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -88,7 +88,7 @@ t.test(
         t.not(made.id, 'original', `${way} by ${who}: with the setting the answer does not reveal the token`)
         t.notOk(isDuplicate(made))
         // If the caller may read the token that the first request created, the second request must get this token as a
-        // duplicate. A caller that may not read the token must get a new token, because a duplicate would reveal the
+        // duplicate. A caller that cannot read the token must get a new token, because a duplicate would reveal the
         // first token.
         const again = await ask(vault, key)
         t.equal(isDuplicate(again), who !== 'page', `${way} by ${who}: a token of the caller is a duplicate`)
@@ -99,7 +99,7 @@ t.test(
 )
 
 t.test(
-  'if a caller may not delete two tokens, unlink returns the same error whether the tokens are linked or not',
+  'if a caller cannot delete two tokens, unlink returns the same error whether the tokens are linked or not',
   async (t) => {
     const { app, ask, statusOf, createApplication } = await openTestVault()
     t.teardown(() => app.close())

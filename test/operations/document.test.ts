@@ -143,7 +143,7 @@ t.test(
 )
 
 t.test(
-  'a chunk is appended only in the form that an upload needs, and only by the caller that began it',
+  'a chunk needs the size that an upload requires, and only the caller that began the upload can append it',
   async (t) => {
     const { append, askAs, createApplication, ask } = await open(t)
     for (const size of [CHUNK_BYTES + 1, CHUNK_BYTES - 1, 0])
@@ -194,42 +194,39 @@ t.test('a deletion that was interrupted is completed by the sweep', async (t) =>
   t.strictSame([await chunks(), await records()], [[], []])
 })
 
-t.test(
-  'changed, exchanged and missing chunks are detected before any of their bytes is returned',
-  async (t) => {
-    const { create, ask, change, app, tenant, chunks } = await open(t)
-    const faults: Record<string, (id: string, other: string) => Promise<unknown>> = {
-      changed: (id) =>
-        change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: chunk.sealed.replace(/^..../, 'AAAA') })),
-      exchanged: async (id) => {
-        const [, , second] = (await chunks()).filter(({ id: name }) => name.startsWith(id)).reverse()
-        await change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: second!.sealed }))
-      },
-      'of another document': async (id, other) => {
-        const found = (await chunks()).find(({ id: name }) => name === chunkId(other, 1))
-        await change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: found!.sealed }))
-      },
-      missing: (id) => app.store.write((store) => store.remove('document_chunk', tenant, chunkId(id, 1))),
-      'cut off': (id) =>
-        app.store.write(async (store) => {
-          const record = (await store.get('document', tenant, id))!
-          await store.replace('document', tenant, { ...record, chunks: 2 })
-        }),
-    }
-    for (const [name, fault] of Object.entries(faults)) {
-      const [id, other] = [await create(), await create()]
-      await fault(id, other)
-      const download = (await ask('document data', { id }))[Symbol.asyncIterator]()
-      t.equal((await download.next()).value.length, CHUNK_BYTES, name)
-      await t.rejects(download.next(), { code: 'vault_damaged' }, name)
-      t.match(await download.next(), { done: true })
-      await ask('document delete', { id })
-    }
-    const id = await create('short')
-    await change(chunkId(id, 0), (chunk) => ({ ...chunk, sealed: '' }))
-    await t.rejects(ask('document data', { id }), { code: 'vault_damaged' }, 'the first chunk')
-  },
-)
+t.test('changed, exchanged and missing chunks are detected before any wrong byte is returned', async (t) => {
+  const { create, ask, change, app, tenant, chunks } = await open(t)
+  const faults: Record<string, (id: string, other: string) => Promise<unknown>> = {
+    changed: (id) =>
+      change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: chunk.sealed.replace(/^..../, 'AAAA') })),
+    exchanged: async (id) => {
+      const [, , second] = (await chunks()).filter(({ id: name }) => name.startsWith(id)).reverse()
+      await change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: second!.sealed }))
+    },
+    'of another document': async (id, other) => {
+      const found = (await chunks()).find(({ id: name }) => name === chunkId(other, 1))
+      await change(chunkId(id, 1), (chunk) => ({ ...chunk, sealed: found!.sealed }))
+    },
+    missing: (id) => app.store.write((store) => store.remove('document_chunk', tenant, chunkId(id, 1))),
+    'cut off': (id) =>
+      app.store.write(async (store) => {
+        const record = (await store.get('document', tenant, id))!
+        await store.replace('document', tenant, { ...record, chunks: 2 })
+      }),
+  }
+  for (const [name, fault] of Object.entries(faults)) {
+    const [id, other] = [await create(), await create()]
+    await fault(id, other)
+    const download = (await ask('document data', { id }))[Symbol.asyncIterator]()
+    t.equal((await download.next()).value.length, CHUNK_BYTES, name)
+    await t.rejects(download.next(), { code: 'vault_damaged' }, name)
+    t.match(await download.next(), { done: true })
+    await ask('document delete', { id })
+  }
+  const id = await create('short')
+  await change(chunkId(id, 0), (chunk) => ({ ...chunk, sealed: '' }))
+  await t.rejects(ask('document data', { id }), { code: 'vault_damaged' }, 'the first chunk')
+})
 
 t.test('each operation on a document needs its own permission and writes its own log record', async (t) => {
   const { ask, askAs, createApplication, create, createTenant, app } = await open(t)

@@ -155,7 +155,7 @@ export const NEEDS_ONE = [
   'GET /network-tokens/{id}',
 ]
 
-/** The calls that require the key of an application of a certain type. A session may not make these calls. */
+/** The calls that require the key of an application of a certain type. A session cannot make these calls. */
 export const ONLY_FOR: Record<string, ApplicationType> = {
   'POST /sessions': 'public',
   'POST /sessions/authorize': 'private',
@@ -188,14 +188,14 @@ export interface FaultyInputs {
    */
   missing?: Input
   /**
-   * A valid input that this caller may not send, because of the caller's type, or because the caller's rules lack the
+   * A valid input that is forbidden to this caller because of the caller's type, or because the caller's rules lack the
    * container.
    */
   forbidden?: Input
   conflict?: Input
 }
 
-/** Each of the inputs below breaks a different rule of the schema, or of the validation after the schema. */
+/** Each of the invalid inputs below breaks a different rule of the schema, or of the validation after the schema. */
 const PAGE = [{ size: 0 }]
 const CREATE = { type: 'token', data: 'new', containers: ['/open/'] }
 const WRONG_TOKENS = [

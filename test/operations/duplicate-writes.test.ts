@@ -110,13 +110,16 @@ t.test('with token:update, converting an intent updates the duplicate of the int
   }
 })
 
-t.test('null in an intent removes no property of a token that the caller may not update', async (t) => {
-  const vault = await open()
-  t.teardown(() => vault.app.close())
-  const key = await vault.keyWith('token:create')
-  await vault.askAs(key, 'token create', await vault.attack())
-  t.strictSame(await victimOf(vault), UNCHANGED)
-})
+t.test(
+  'null in an intent removes no property of a token that the caller has no right to update',
+  async (t) => {
+    const vault = await open()
+    t.teardown(() => vault.app.close())
+    const key = await vault.keyWith('token:create')
+    await vault.askAs(key, 'token create', await vault.attack())
+    t.strictSame(await victimOf(vault), UNCHANGED)
+  },
+)
 
 t.test('a session can update a duplicate only if the rules of the session include the token', async (t) => {
   const vault = await open()

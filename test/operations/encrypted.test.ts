@@ -204,7 +204,7 @@ t.test('every reason why data cannot be decrypted gives the same status and the 
   const members = { alg: 'ECDH-ES', kid: key.key_id, enc: 'A256GCM' }
   const zero = { kty: 'OKP', crv: 'X25519', x: Buffer.alloc(32).toString('base64url') }
   // The public half of the key that the server uses as a decoy. If a JWE names a key that
-  // does not exist, the server decrypts with this key.
+  // does not exist, the server decrypts with the decoy.
   const decoy = { key_id: nobody, public_key_pem: 'pOCSkrZRwni5dyxWn1+puxPZBrRqtoyd+dwrRAn4ogk=' }
   const causes: Record<string, unknown> = {
     'a changed tag': `${good.slice(0, -22)}${good.at(-22) === 'A' ? 'B' : 'A'}${good.slice(-21)}`,

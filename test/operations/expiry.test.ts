@@ -104,7 +104,7 @@ t.test('no log record is dropped within an hour after a jump of the clock', asyn
 })
 
 t.test(
-  'the usage report keeps the time of the last creation of a token type, even after these tokens are purged',
+  'the usage report keeps the creation time of the newest token of each type, even after this token is purged',
   async (t) => {
     const { app, ask, clock } = await openTestVault()
     t.teardown(() => app.close())

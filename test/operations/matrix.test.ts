@@ -263,7 +263,7 @@ async function openTwo(t: Test) {
   return { vault, handler: serve(vault), ours, theirs }
 }
 
-/** Returns everything that the owner can read of a tenant. The log is left out, because reading adds to the log. */
+/** Returns everything about a tenant that the owner can read. The log is left out, because reading adds to the log. */
 async function describe({ ask }: TestVault, { name: tenant }: Side): Promise<string> {
   const seen: unknown[] = [await ask('token children', { parent_id: 'open' }, tenant)]
   for (const { name, endpoint, input } of registry.routed) {
@@ -406,8 +406,8 @@ function* rowsOfFaults(definition: RoutedOperation, { ours }: World): Generator<
 }
 
 /**
- * Yields requests that have, in each place for an id, the id of each record of the other tenant. Also yields lists that
- * are filtered by these ids.
+ * Yields requests that have, in each place for an id, the id of each record of the other tenant. Also yields
+ * requests for lists that are filtered by these ids.
  */
 function* rowsOfOthers(definition: RoutedOperation, { ours, theirs }: World): Generator<Row> {
   const {
@@ -494,7 +494,7 @@ const UNLOGGED = [
   ],
 ]
 
-t.test('operations on entities and lists of tokens are logged, and other lists are not', async (t) => {
+t.test('every operation is logged, except the operations in the list UNLOGGED', async (t) => {
   const unlogged = registry.routed.filter(({ log }) => log === undefined).map(({ name }) => name)
   t.same([...unlogged, 'reactor logs'].sort(), UNLOGGED)
 })

@@ -91,7 +91,7 @@ t.test(
   },
 )
 
-t.test('when the cvc of a token is deleted, the token keeps its network token', async (t) => {
+t.test('after the cvc of a token is erased, the token still has its network token', async (t) => {
   const { ask, create, clock, app } = await open(t)
   const { id: token_id } = await ask('token create', { type: 'card', data: { ...CARD, cvc: '987' } })
   const { id } = await create({ token_id })
@@ -178,7 +178,7 @@ t.test('in no-reveal mode, answers show no number and confirm no guess of a numb
   t.equal(token._extras?.network_token_ids, undefined)
 })
 
-t.test('an application of an earlier version has no rights that its type may not have', async (t) => {
+t.test('an application of an earlier version has no rights that are forbidden to its type', async (t) => {
   const { app, create, createApplication, askAs } = await open(t)
   const { id } = await create()
   const page = await createApplication('public', { permissions: ['token:create'] })

@@ -11,7 +11,7 @@ for (const [code, message] of [
   ['with (x) {}; module.exports = 1', /not valid at line 1, column 1: 'with' in strict mode/],
   ['const f = async () => 1', /The code exports no function; set module\.exports to one\.$/],
 ] as const)
-  t.test(`code_invalid: ${JSON.stringify(code)}`, async (t) => {
+  t.test(`a reactor fails with code_invalid: ${JSON.stringify(code)}`, async (t) => {
     await using vault = await openTestVault()
     const made = await vault.ask('reactor create', { name: 'r', code, runtime })
     t.match(made, {

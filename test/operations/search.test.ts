@@ -1,5 +1,6 @@
 /**
- * Searches in data by callers who may not see the data. The file `token-search.json` has the cases of other searches.
+ * Searches in data by callers who have no right to see the data. The file `token-search.json` has the cases of other
+ * searches.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -24,7 +25,7 @@ async function createTwins({ ask }: TestVault, containers: readonly string[][]):
 }
 
 t.test(
-  'if search.masked_data is false, no caller learns anything about data that the caller may not see',
+  'if search.masked_data is false, no caller learns anything about data that is hidden from the caller',
   async (t) => {
     const vault = await openTestVault()
     t.teardown(() => vault.app.close())

@@ -130,7 +130,7 @@ t.test(
 )
 
 t.test(
-  'a trial server turns on sessions.beyond_authorizer, unless somebody has set this setting',
+  'a test server turns sessions.beyond_authorizer on by default, unless somebody has set this setting',
   async (t) => {
     const { app, ask } = await openTestVault()
     const read = async () => (await ask('config get', { name: 'sessions.beyond_authorizer' })).value

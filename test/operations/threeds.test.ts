@@ -236,7 +236,7 @@ t.test('a 3-D Secure session needs all attributes of the device, and their value
   )
 })
 
-t.test('the 3-D Secure session of an app gets its device information after its creation', async (t) => {
+t.test('a 3-D Secure session of an app gets its device information in a later request', async (t) => {
   const { send, tokens, authenticate, keys, create, get } = await open(t)
   const made = await send('POST /3ds/sessions', { token_id: tokens.CY, device: 'app' }, keys.public)
   t.match(made.body, { method_url: '' })
@@ -501,7 +501,7 @@ t.test('a 3-D Secure session is authenticated only once, even by concurrent requ
   t.equal((await authenticate(other)).status, 409)
 })
 
-t.test('the result of a challenge exists once the challenge has ended', async (t) => {
+t.test('the result of a challenge exists only after the challenge has ended', async (t) => {
   const world = await open(t)
   const { result, create, authenticate, get, ask } = world
   const fresh = await create('CY')

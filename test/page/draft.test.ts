@@ -69,7 +69,7 @@ t.test('properties that the form does not support are kept', async (t) => {
   t.same(drafts.toggle(strange.permissions, 'token:read', false), ['token:teleport', 7])
 })
 
-t.test('an empty attribute is removed, and the order of the others stays', async (t) => {
+t.test('an empty attribute is removed from its rule, and no other rule changes', async (t) => {
   const rows = drafts.toRows([rule(1, { description: 'd' }), rule(2)], counter())
   const [first, second] = drafts.setAttribute(rows, rows[0]!.key, 'description', undefined)
   t.same(first!.rule, rule(1))

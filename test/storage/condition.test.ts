@@ -25,7 +25,7 @@ const CASES: [title: string, given: Condition | undefined, expected: Condition |
 ]
 
 for (const [title, given, expected] of CASES)
-  t.test(`${title} is simplified`, async (t) => t.strictSame(simplify(given), expected))
+  t.test(`a condition is simplified: ${title}`, async (t) => t.strictSame(simplify(given), expected))
 
 /** Returns whether a record whose fields have these values matches the condition. */
 function matches(condition: Condition | undefined, values: ReadonlySet<string>): boolean {

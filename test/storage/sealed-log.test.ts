@@ -200,7 +200,7 @@ function agree(found: unknown, expected: unknown, about: unknown): void {
 }
 
 t.test(
-  'old blocks of the log are dropped as a whole, and the rest of the chain still verifies',
+  'old blocks of the log are dropped as a whole, and the rest of the chain can still be verified',
   async (t) => {
     const vault = await openOnDisk()
     const begin = vault.clock()

@@ -259,7 +259,7 @@ t.test('a table of an older version, which has only one copy of its footer, can 
 })
 
 t.test(
-  'in a new process, one read of a row reads at most one block of each table and one more block',
+  'in a new process, a read of a row needs at most two reads of each table and two more reads',
   async (t) => {
     const files = new FakeFiles()
     const options = diskOptions(files)

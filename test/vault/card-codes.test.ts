@@ -74,7 +74,7 @@ for (const [name, newAddress] of [
   ['in files', newDirectory],
   ['in PostgreSQL', () => server.createDatabase()],
 ] as const)
-  t.test(name, async (t) => {
+  t.test(`after a backup, a copy, a restore or a rekey ${name}, a card code expires on time`, async (t) => {
     const address = await newAddress()
     const key = await create(address)
     const at = (ms: number) => locate(address, () => START + ms)

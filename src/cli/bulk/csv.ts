@@ -18,7 +18,7 @@ const CHARACTERS_AT_ONCE = 64 * 1024
  */
 const VALUE = /\d{4}|@/
 const MAX_TOLD = 20
-/** CSV does not distinguish numbers from text. */
+/** Cells of these columns can be numbers. CSV itself does not distinguish numbers from text. */
 const NUMBERS: readonly string[] = ['data.expiration_month', 'data.expiration_year']
 const LISTS: readonly string[] = ['containers', 'search_indexes']
 /** Attributes whose members may have their own columns. */
@@ -27,7 +27,7 @@ const OPEN: readonly string[] = ['data', 'metadata', 'mask']
 type Path = readonly string[] | undefined
 type ToCommand = (maps: readonly string[], isTyped: boolean) => string
 
-/** `lines`: the number of the record's last line. */
+/** `lines`: the line number, from 1, at which the record ends. */
 type ParsedRecord = { info: { lines: number }; record: readonly string[] }
 
 /**
@@ -51,7 +51,7 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
     for await (const first of source.pipe(parser)) {
       const rows: Row[] = []
       let left = CHARACTERS_AT_ONCE
-      // Reads all parsed records at once, because waiting for a promise for each record takes longer than parsing.
+      // Reads many parsed records at once, because waiting for a promise for each record takes longer than parsing.
       for (let next: ParsedRecord | null = first; next !== null; next = left > 0 ? parser.read() : null) {
         const { info, record } = next
         if (paths === undefined) paths = readHeader(record, given, toCommand)
@@ -62,7 +62,7 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
     }
   } catch (cause) {
     if (!(cause instanceof CsvError)) throw cause
-    // The message of the parser is not shown, because it may quote the file.
+    // The parser's message is not shown, because this message may quote the file.
     const reason = cause.code.replace('CSV_', '').replaceAll('_', ' ').toLowerCase()
     throw new CofferError('validation', `Line ${cause.lines ?? line}: this is not CSV (${reason}).`, {
       cause,
@@ -144,7 +144,7 @@ function readRecord(cells: readonly string[], paths: readonly Path[], line: numb
 
 function place(value: Record<string, unknown>, path: readonly string[], cell: unknown): object {
   const [first = '', ...rest] = path
-  // Assigning to an inherited member such as `constructor` would affect all objects.
+  // Uses only own members, because a change inside an inherited member such as `constructor` would affect all objects.
   const inner = Object.hasOwn(value, first) ? (value[first] as typeof value) : {}
   value[first] = rest.length === 0 ? cell : place(inner, rest, cell)
   return value

@@ -82,7 +82,10 @@ function createForm(format: string, fields: readonly string[] | undefined, isMas
     : { head: '', formatRow: (token: TokenView) => `${toText(token)}\n` }
 }
 
-/** An import must not give this token the default mask of its type. */
+/**
+ * Returns true if the token has no mask, although its type has a default mask. The export then contains `mask: null`,
+ * so that an import does not add the default mask.
+ */
 function hasNoMask({ type, mask }: TokenView): boolean {
   return mask === undefined && TOKEN_TYPES.find(({ name }) => name === type)?.mask !== undefined
 }

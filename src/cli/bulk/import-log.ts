@@ -1,5 +1,5 @@
 /**
- * The log file of an import contains the result of each row, one on each line. If the file was given as `--resume`, its
+ * The log file of an import contains one line with the result of each row. If the file was given as `--resume`, its
  * first line identifies the run and the last batch that was sent.
  */
 import { randomUUID } from 'node:crypto'
@@ -55,7 +55,10 @@ export async function openImportLog(
     run,
     resumed,
     rows: resumed?.lines.length ?? 0,
-    /** The size of a batch that an earlier run may have sent without storing the results. Otherwise 0. */
+    /**
+     * The number of rows of a batch that an earlier run may have sent without storing the results. 0 if there is no
+     * such batch.
+     */
     pending,
     refused,
     isBegun,
@@ -79,7 +82,7 @@ export async function openImportLog(
       await file.appendFile(lines.join('')).catch(refuseWrite(path!))
       if (isResumable) await file.datasync().catch(refuseWrite(path!))
     },
-    /** `isUndone`: no row was imported. The file is emptied or removed, so that another import can use it. */
+    /** `isUndone`: no row was imported. Then the file is emptied or removed, so that another import can use it. */
     close: async (isUndone = false): Promise<void> => {
       if (isUndone && isResumable) await file?.truncate()
       const isEmpty = isUndone && !isResumable && (await file?.stat())?.size === 0

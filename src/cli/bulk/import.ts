@@ -27,7 +27,8 @@ const TO_SERVER = { rows: 1000, characters: 400 * 1024 }
 const MAX_ATTEMPTS = 5
 const MAX_TOLD = 20
 const KEPT =
-  'Imported rows are kept. Remove them from the file and repeat the command. An import with --resume FILE continues by itself.'
+  'Imported rows are kept. Remove them from the file and repeat the command. ' +
+  'An import with --resume FILE skips them when you repeat it.'
 
 export async function importRows(task: Task): Promise<void> {
   const { context, options } = task
@@ -273,7 +274,7 @@ class ImportRun {
       ? readCsv(texts, map, (...more) => describeCommand(this.#task, ...more))
       : readRows(texts, format))
       for (const row of rows) {
-        // The first new row is checked too, because the last results may have been lost.
+        // The first new row has no result. Checking this row too detects that the last results have been lost.
         if (resumed !== undefined && skipped <= known) requireResult(resumed, skipped, row.line)
         if (skipped++ < known) continue
         const isFull = batch.length === most.rows || (left < row.length && batch.length > 0)

@@ -9,7 +9,10 @@ const RESULT = /^\{"line":(\d+),/
 
 export interface ResumedRows {
   path: string
-  /** For each result, in order: the number of its line in the source. NaN for a line that is not a result. */
+  /**
+   * For each line of the `--resume` file after the first line: the number of the source line that the result is about.
+   * NaN if the line is not a result.
+   */
   lines: readonly number[]
   /** The number of rows in finished batches. If there are fewer results, the end of the `--resume` file was lost. */
   finished: number
@@ -63,6 +66,6 @@ function describeLostEnd({ path, lines, finished }: ResumedRows): CofferError {
   return usage(
     `${path} has ${lines.length} results, but ${finished} rows were imported, and perhaps the next batch too. ` +
       'The end of this file was lost. Find the last imported row with `coffer token list`. Copy the rows after it into a new file, and import that file with another ' +
-      'file as --resume. With another file as --resume alone, all rows would be imported again.',
+      'file as --resume. If you only give another file as --resume, all rows are imported again.',
   )
 }

@@ -10,7 +10,7 @@ export interface Row {
   length: number
 }
 
-/** An exported row with masked data has this property, or a column of this name. */
+/** The name of the property or CSV column that an export adds to rows with masked data. */
 export const MASKED = 'masked'
 
 const MAX_CHARACTERS = 1024 * 1024
@@ -35,7 +35,10 @@ type Piece = { row: string | undefined; size: number }
 /** Splits text into complete pieces. The caller passes the incomplete rest again, with more text. */
 type Split = (text: string, isLast: boolean) => Piece[]
 
-/** If no format is given, the first character decides: a bracket begins a JSON array, anything else NDJSON. */
+/**
+ * If no format is given, the first character that is not white space decides: `[` begins a JSON array, any other
+ * character begins NDJSON.
+ */
 export async function* readRows(texts: AsyncIterable<string>, format?: 'ndjson' | 'json') {
   let split: Split | undefined
   let rest = ''

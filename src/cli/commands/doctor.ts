@@ -100,7 +100,7 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
     return [
       'warning',
       'A crash of a server may write its memory, including keys, to a core dump.',
-      'Before starting it, run: ulimit -c 0',
+      'Before you start a server, run: ulimit -c 0',
     ]
   },
 
@@ -110,7 +110,7 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   },
 }
 
-/** Warns only if a measure is missing that every Linux supports. */
+/** Warns only if a measure that every Linux supports is missing. */
 export function judgeSandbox(sandbox: Sandbox): Verdict {
   const list = (names: readonly string[]) => names.map((name) => name.replaceAll('_', ' ')).join(', ')
   const names = Object.keys(sandbox) as (keyof Sandbox)[]

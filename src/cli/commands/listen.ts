@@ -151,7 +151,7 @@ class Connection {
     const vault = await reachThisVault(this.#context)
     this.#isDirect = vault.attachServer !== undefined
     if (this.#isDirect) {
-      // A request that waits for events would keep the vault open, and no server could start.
+      // This request does not wait for events. A waiting request would keep the vault open, and no server could start.
       const { input } = request
       const asked = 'timeout' in input ? { ...request, input: { ...input, timeout: '0ms' } } : request
       return withVault(this.#context, vault, async () => ({ result: resultOf(await vault.ask(asked)) }))

@@ -133,7 +133,7 @@ async function report({ terminal }: CommandContext, path: string, pulled: Pulled
     ({ configuration }) => Object.keys((configuration ?? {}) as object).length > 0,
   )
   if (isConfigured)
-    await printNotice(terminal, 'It contains the configuration of reactors and proxies, which may be secret.')
+    await printNotice(terminal, 'The configuration of reactors and proxies in the seed may be secret.')
   await reportGaps(terminal, pulled)
 }
 

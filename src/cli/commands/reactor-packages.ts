@@ -97,7 +97,9 @@ function writeModules(directory: string, packages: readonly LinkedPackage[]): vo
   write(VERSIONS_FILE, `${JSON.stringify(versions, null, 2)}\n`)
 }
 
-/** Returns the packages that the code requires with a literal name. Modules of Node and of Coffer are left out. */
+/**
+ * Returns the packages that the code requires with a literal name. Modules that Node or Coffer provides are left out.
+ */
 export function findRequired(code: string): string[] {
   const names = [...code.matchAll(/\brequire\s*\(\s*(['"`])([^'"`]+)\1\s*\)/g)].map(([, , name]) => name!)
   const isOwn = (name: string) =>

@@ -35,8 +35,8 @@ export const diffSeed: TerminalCommand['run'] = async (context, [path = '-'], op
     const url = requireUrl(context)
     const pulled = await pullTenant(context, url, await readKey(context, url, options))
     await reportGaps(context.terminal, pulled)
-    // The answers of a server leave out defaults. Therefore the seed from the server is exported from a vault in
-    // memory, like the given seed.
+    // The answers of a server leave out defaults. Therefore the seed from the server, like the given seed, is applied
+    // to a vault in memory and exported from that vault.
     const actual = await exportOf(context, pulled.seed as Contents, true)
     for (const list of [expected, actual]) withoutKeys(list)
     const { seed: contents } = pulled
@@ -53,7 +53,7 @@ export const diffSeed: TerminalCommand['run'] = async (context, [path = '-'], op
     if (!reveal)
       await printNotice(
         context.terminal,
-        'Data and configuration were compared masked; --reveal compares them.',
+        'Data and configuration were compared masked; --reveal compares their plaintext.',
       )
   }
   if (seed.tenants !== undefined)

@@ -75,7 +75,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ],
       ['--watch', 'load the seed again when its file changes; the vault is reset to the new seed'],
       ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
-      ['--starter-apps', 'create any of these applications that are missing: management, private, public'],
+      ['--starter-apps', 'create the missing ones of these applications: management, private, public'],
       BODY_LIMIT,
       [
         '--rate-limit <rate>',
@@ -119,7 +119,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     details:
       'The name of the file decides the format; the default is NDJSON. Data is masked as in token list, unless --reveal is\n' +
       'given. token import reads files that were exported with --reveal. For CSV, --fields chooses columns. In CSV, cells that a\n' +
-      'spreadsheet would take for formulas begin with an apostrophe, and an import reads numbers as text.',
+      'spreadsheet would take for formulas begin with an apostrophe. An import of CSV reads numbers as text, except in columns of\n' +
+      'expiration months and years.',
     arguments: [['[file]', 'a new file, which only you can read; without it, or -, standard output']],
     options: [
       ['--format <format>', 'ndjson, json or csv; default: by the name of the file, else ndjson'],
@@ -169,7 +170,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'The code runs as in a vault, with its limits, but without a client. Expressions in the arguments are replaced\n' +
       'with the data of tokens, as in coffer reactor react. The tokens come from the vault, or from --seed. Without expressions,\n' +
       'no vault is opened. The file may be TypeScript, which the esbuild of its project compiles. The code may require the\n' +
-      'packages of this project. Console output and errors go to standard error, and name the lines of the file. The result\n' +
+      'packages of this project. Console output and errors go to standard error. Errors contain the lines of the file. The result\n' +
       'goes to standard output.',
     arguments: [['<file>', 'formula.js or formula.ts']],
     options: [
@@ -260,7 +261,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'Runs the cases of fixtures/operations that are safe on the server at --url, and prints where its answers differ. Each run\n' +
       'uses ids of its own, changes only records that it has created, and deletes them, also after Ctrl-C. Use a tenant for\n' +
       'tests and a management key with all permissions. The key is read from --api-key-file, --api-key-stdin, COFFER_API_KEY\n' +
-      'or a prompt. Exit code 12 if answers differ. If a record could not be deleted, a warning names the command.',
+      'or a prompt. Exit code 12 if answers differ. If a record could not be deleted, a warning contains the command for it.',
     options: [
       ['--dry-run', 'list the cases that run and the cases that are left out, and send nothing'],
       ['--markdown', 'print the report as Markdown'],
@@ -285,9 +286,9 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     name: 'scan',
     summary: 'Find token values in plaintext in files',
     details:
-      'Looks for each text and number of at least 6 bytes in the data of tokens: as it is, as digits with separators, in base64\n' +
-      '(on one line), URL encoding and JSON escapes. If a value has several lines, only the longest line is looked for. A value\n' +
-      'or line of more than 1,024 bytes is found by its first 1,024 bytes.\n' +
+      'Takes each text and number of at least 6 bytes from the data of tokens, and looks for it in the files: as it is, as digits\n' +
+      'with separators, in base64 (on one line), URL encoding and JSON escapes. If a value has several lines, only the longest\n' +
+      'line is looked for. A value or line of more than 1,024 bytes is found by its first 1,024 bytes.\n' +
       'Not found: other case, other Unicode normal forms, HTML entities, UTF-16, compressed files, and letters and digits in\n' +
       'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
       'The part of a value that the mask of its token shows is skipped.\n' +
@@ -341,8 +342,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     name: 'help',
     summary: 'Print help for a command or a topic',
     arguments: [['[words...]', `a command, or one of: ${TOPIC_NAMES.join(', ')}`]],
-    options: [['--man', 'a manual page, in the language of man']],
-    details: 'With --json, all commands with their flags, types, examples, permissions and outputs.',
+    options: [['--man', 'a manual page, in the format of man']],
+    details: 'With --json, prints all commands with their flags, types, examples, permissions and outputs.',
     examples: [
       'coffer help token create',
       'coffer help expressions',

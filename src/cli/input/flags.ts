@@ -105,11 +105,11 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   }
   if (shape === 'map') return readMap(flag, texts)
   const [text = '', ...others] = texts
-  // Commander accepts the flag several times if another form of the command does.
+  // Commander accepts the flag several times if the flag is repeatable in another form of the command.
   if (others.length > 0) throw usage(`${name} may be given only once.`)
   if (schema.refersTo !== undefined && shape === 'json' && !BEGINS_AS_JSON.test(text)) return { id: text }
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
-  // JSON that `readJson` refuses is not read as text, so that `readJson` reports the error.
+  // Text that begins like JSON but is invalid is not read as plain text, so that `readJson` reports the error.
   const isPlain = !BEGINS_AS_JSON.test(text) && (isText || tryJson(text) === undefined)
   return schema.type === undefined && isPlain ? text : readJson(name, text, schema)
 }

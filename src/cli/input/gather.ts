@@ -32,7 +32,7 @@ interface Draft extends Line {
   /** The values of flags, by property. Sources such as `@file` are already replaced by their content. */
   readonly texts: Readonly<Record<string, boolean | readonly string[]>>
   readonly inputs: readonly OperationInput[]
-  /** The names of several inputs in messages, such as an id or `line 3`. Undefined for a single input. */
+  /** The name of each input in messages, such as an id or `line 3`. Undefined if there is a single input. */
   readonly names?: readonly string[]
   /**
    * The errors of invalid inputs, by position in `inputs`. The command fails when it reaches the first of these inputs.
@@ -259,7 +259,8 @@ async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   const isRead = ids.length === 1 && ids[0] === '-'
   if (!takesMany(definition) || (ids.length < 2 && !isRead)) return draft
   if (isRead) {
-    // All ids are read before the vault is opened, because the command that writes the ids may need the vault too.
+    // All ids are read before the vault is opened, because the command that writes the ids into the pipe may need the
+    // vault too.
     const { chunks, name } = await input.openStream('-', `<${property}>`)
     const bytes = await collectBytes(chunks, MAX_ID_BYTES)
     if (bytes === undefined) throw new CofferError('too_large', 'Standard input has more than 64 MiB of ids.')

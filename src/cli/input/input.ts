@@ -26,7 +26,10 @@ export function warnOfArguments(terminal: Terminal, names: readonly string[]): P
   return printWarning(terminal, `${EXPOSED_ARGUMENTS} (${names.join(', ')}). ${advice}`)
 }
 
-/** Reads the sources of flags and arguments. Errors name the flag or argument. Standard input can be read only once. */
+/**
+ * Reads the sources of flags and arguments. Error messages contain the name of the flag or argument. Standard input can
+ * be read only once.
+ */
 export class InputReader {
   readonly #io: Io
   #stdinFlag: string | undefined
@@ -45,8 +48,8 @@ export class InputReader {
   }
 
   /**
-   * `@path` reads a file. `-` and `@-` read standard input, without byte order mark and last line break. `@@x` is the
-   * text `@x`.
+   * `@path` reads a file. `-` and `@-` read standard input. The byte order mark and the last line break are removed.
+   * `@@x` is the text `@x`.
    * @throws CofferError `usage`, `too_large` beyond {@link VALUE_LIMIT_BYTES}, `validation` for invalid UTF-8
    */
   async readValue(source: string, flag: string): Promise<string> {

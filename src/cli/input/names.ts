@@ -42,7 +42,8 @@ export async function resolveNames(definition: RegisteredOperation, input: Opera
 }
 
 /**
- * Returns the id of the record with the name `given`, or `given` itself if no record matches.
+ * Returns the id of the record whose name is `given` or whose id begins with `given`. Returns `given` itself if no
+ * record matches.
  * @throws CofferError `usage` if several records match, `not_found` if the name seems misspelled
  */
 export async function resolveName(noun: string, given: unknown, list: ListNoun, isFilter = false) {

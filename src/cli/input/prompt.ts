@@ -45,7 +45,7 @@ export async function ask(terminal: Terminal, question: Question): Promise<strin
   const choices = question.choices?.map((choice) => ({ ...choice, name: display(choice.name) })) ?? []
   const details = {
     ...{ name: 'answer', type, message: display(message), choices, loop: false, default: undefined },
-    // Typing a name would trigger these shortcuts, because they are letters.
+    // These shortcuts are letters, so typing a name would trigger them.
     shortcuts: { all: null, invert: null },
     source: (typed = '') => searchChoices(choices, typed),
     validate: async (answer: unknown) => {

@@ -133,7 +133,7 @@ function expandAliases(document: Composed, refuse: Refuse): unknown {
   return value
 }
 
-/** Counts the value of an alias each time, because JSON writes this value each time. */
+/** Counts the value of an alias at each use, because JSON repeats this value at each use. */
 function refuseSize(value: unknown, refuse: Refuse): void {
   let values = 0
   let characters = 0

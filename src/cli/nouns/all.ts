@@ -1,6 +1,6 @@
 /**
- * A presentation is the part of a command that the declaration of its operation does not contain. Each noun has a file
- * with its presentations.
+ * A presentation is the part of a command that the declaration of its operation does not contain. A noun with
+ * presentations has its own file.
  */
 import type { AnyOperation } from '../../framework/operation.js'
 import type { OperationName } from '../../operations/all.js'

@@ -35,7 +35,7 @@ async function readOwnFlags({ registry, input }: CommandContext, options: Option
 const writeData: Hooks = {
   run: async ({ context, input, options, ask, withOpenVault, notice }) => {
     const path = String(options.to ?? '-')
-    // Loaded here, because every command loads this file.
+    // Loads `export-target.js` only here, because every command loads this file.
     const { openExportTarget } = await import('../bulk/export-target.js')
     const target = await openExportTarget(context, path)
     context.handlesSignals()

@@ -28,7 +28,10 @@ const installFormulas: Hooks = {
   },
 }
 
-/** The value of `code` in the file may be the name of a file in the same directory. @throws CofferError `usage` */
+/**
+ * The value of `code` may be the path of a code file, relative to the directory of `path`.
+ * @throws CofferError `usage`
+ */
 async function readFormula({ input, cwd }: CommandContext, path: string) {
   const formula = parseJson(await input.readFile(path, 'the file'), { source: path, code: 'usage' })
   if (!isObject(formula) || typeof formula.code !== 'string')

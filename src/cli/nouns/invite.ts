@@ -24,7 +24,7 @@ const showOutbox: Hooks = {
   },
 }
 
-/** The link is read from a prompt or standard input, because other processes can see arguments. */
+/** Without an argument, the link is read from a prompt or standard input, because other processes can see arguments. */
 const acceptInvitation: Hooks = {
   gather: async (context, [given], { firstName, lastName }) =>
     omitUndefined({

@@ -41,7 +41,7 @@ const tail: Hooks = {
     }
     let seen = first.pagination.total_items
     const readNew = async () => {
-      // If no record was removed, the growth of the total is the number of new records.
+      // If no record was removed, the increase of `total_items` is the number of new records.
       const { data, pagination } = await withOpenVault(async () => {
         const newest = (await ask({ number: USUAL_PAGE })) as Records
         const isAll = newest.pagination.total_items - seen <= newest.data.length

@@ -4,7 +4,7 @@ import type { CommandContext } from '../context.js'
 import { printWarning } from '../output/output.js'
 import type { Hooks } from '../task.js'
 
-/** Warns if the code cannot run, and stores it anyway. The check does not run the code. */
+/** Warns if the code cannot run, and stores the code anyway. The check does not run the code. */
 export const storeCode: Hooks = {
   run: async (task, usual) => {
     const { context, input } = task

@@ -28,7 +28,8 @@ type Io = Pick<CommandContext, 'registry'> & { readonly config: Pick<Config, 'ou
 export function checkOutput({ config, registry }: Io, printing: Printing, options: Options): void {
   const { prints } = printing
   const { output, fields = [] } = config
-  // Fields in a variable or a profile are for all commands, so this command may lack some of these fields.
+  // Names of fields in a variable or a profile are not checked, because these fields are for all commands, and this
+  // command may lack some of them.
   const asked = options.fields === undefined ? [] : fields
   if (prints !== 'notices' && 'text' in prints) {
     requireOwnFormat(printing.name, prints.text, options)

@@ -40,7 +40,8 @@ export function escapeInQuotes(text: string): string {
 }
 
 /**
- * A piece that is not wrapped: a span in backticks, an expression, a command up to the end of its sentence, or a word.
+ * A piece that is not wrapped: a span in backticks, an expression, a command up to the next punctuation mark, or a
+ * word.
  */
 const PIECE = /`[^`]*`\S*|\{\{.*?\}\}\S*|(?:coffer|chmod) .*?(?:[.,:;](?= )|$)|\S+/g
 

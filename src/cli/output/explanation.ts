@@ -1,10 +1,10 @@
 import type { ExplainedDecision } from '../../framework/caller/decisions.js'
 import type { Explanation } from '../../framework/caller/explain.js'
 
-/** Decisions after this number are only counted, because a list with rules about ids can have many. */
+/** Decisions after this number are only counted, because a request for a list can have very many decisions. */
 const MAX_DECISIONS = 20
 
-/** `caller`: the name of the application, if a person has typed this name. */
+/** `caller`: the application, as the user typed it for `--explain-as`. */
 export function describeExplanation(
   { outcome, decisions, operation }: Explanation,
   caller?: string,

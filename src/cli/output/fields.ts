@@ -52,7 +52,7 @@ function findKey(value: Record<string, unknown>, path: string): string | undefin
   return undefined
 }
 
-/** The text of a cell. A number is not changed, because no spreadsheet evaluates `-5`. */
+/** Returns the text of a cell. A number is not changed, because no spreadsheet evaluates `-5`. */
 export function toCsvCell(value: unknown): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? neutralize(value) : toJson(value)

@@ -93,7 +93,7 @@ function isShown(items: readonly unknown[], path: string): boolean {
   return !SPARSE.includes(path) || items.some((item) => readField(item, path) !== undefined)
 }
 
-/** Infinite for a file or a pipe, so that text is not cut. */
+/** Returns Infinity for a file or a pipe, so that text is not cut. */
 function widthOf(stream: OutputStream): number {
   return isTerminal(stream) && stream.columns ? stream.columns : Number.POSITIVE_INFINITY
 }

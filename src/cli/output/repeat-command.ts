@@ -14,8 +14,8 @@ interface Given {
 }
 
 /**
- * Returns the given command with `more` words, to paste. An option in `more` replaces the same option of the given
- * command.
+ * Returns the given command and the words of `more`, as text to paste. An option in `more` replaces the same option of
+ * the given command.
  */
 export function repeatCommand({ command, args, options, own }: Given, more: readonly string[]): string {
   const words = args.filter((arg) => arg !== undefined).map(quoteWord)

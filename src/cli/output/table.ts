@@ -78,8 +78,8 @@ export function drawOne(value: unknown, fields: readonly string[] | undefined, l
 }
 
 /**
- * If the columns of the table would be too narrow, leaves out optional columns, and then draws one object below
- * another. Calls `onCut` if a cell was cut.
+ * If the columns would be too narrow, leaves out optional columns. If the other columns are still too narrow, draws one
+ * item below another. Calls `onCut` if a cell was cut.
  */
 export async function* drawMany(
   items: readonly unknown[],

@@ -20,7 +20,7 @@ export async function checkTarget(line: OperationLine, isExplained: boolean): Pr
   const { terminal, config, input } = context
   if (config.noReveal && options.reveal === true) throw noRevealError('--reveal')
   if (isExplained && options.reveal === true)
-    throw usage('--explain cannot be combined with --reveal, because it is not logged.')
+    throw usage('--explain cannot be combined with --reveal, because --explain is not logged.')
   await warnOfStore(context)
   const isOwners = definition.access.owner !== undefined && !isControl(definition)
   const controlKey = isControl(definition) ? context.env.COFFER_CONTROL_KEY : undefined

@@ -19,7 +19,7 @@ export const DEMO_DIRECTORY = '.coffer-demo'
 export const DEMO_VAULT = join(DEMO_DIRECTORY, 'vault')
 
 export const NEEDS_VAULT =
-  'needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.'
+  'needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with a URL.'
 
 /**
  * Returns the address of the store, or the directory for a new vault. The default is `.coffer` in the current

@@ -66,7 +66,10 @@ async function send({ fetch, timeoutMs }: ServerOptions, url: string, init: Para
   }
 }
 
-/** Over HTTP, an error about a query parameter begins with `query.`. The cases contain names without this prefix. */
+/**
+ * Over HTTP, the path of an error about a query parameter begins with `query.`. The cases contain names without this
+ * prefix.
+ */
 function toAnswer(
   { endpoint }: RoutedOperation,
   { status, headers, text }: Awaited<ReturnType<typeof send>>,

@@ -7,7 +7,10 @@ import { type Answer, readPath } from './cases.js'
 
 interface Kind {
   readonly delete: string
-  /** Tokens are deleted by an application of the run, other records by the key of the user. */
+  /**
+   * Tokens are deleted by an application of the run. Other records are deleted with the user's key, except intents and
+   * documents, which have their own applications.
+   */
   readonly isData: boolean
 }
 
@@ -42,7 +45,7 @@ export class OwnRecords {
   /** Tokens whose creator is unknown, because the answer did not name the creator. */
   readonly #unsure = new Set<string>()
 
-  /** The latest record first, because a record can refer only to earlier records. */
+  /** The records in the order of deletion: the latest first, because a record can refer only to earlier records. */
   get pending(): OwnRecord[] {
     return [...this.#pending.values()].reverse()
   }

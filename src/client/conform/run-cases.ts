@@ -267,7 +267,7 @@ class CaseRun {
     return isForeign
   }
 
-  /** Reads from the server who has created a token. Resolves to true if the token does not belong to the run. */
+  /** Asks the server who has created a token. Resolves to true if the token does not belong to the run. */
   async #isForeign(records: OwnRecords, id: string): Promise<boolean> {
     const { status, body } = await this.#send('token get', { id }, this.#keys.get(CREATOR)!, {
       signal: NEVER,

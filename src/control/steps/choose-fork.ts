@@ -30,7 +30,7 @@ function find(exchange: VaultExchange, apiKey: string): Promise<ControlState> {
   return findByKey(exchange.control, readHeader(exchange.request.headers, apiKey))
 }
 
-/** A fork begins without the sessions of the forked vault, so only one vault has the session. */
+/** A fork begins without the sessions of the original vault, so only one vault has the session. */
 async function findBySession(
   { control: base, request }: VaultExchange,
   page: BankPage,
@@ -49,7 +49,7 @@ async function findBySession(
   return base
 }
 
-/** If a job was created before the fork, both vaults have the job. The forked vault then answers. */
+/** If a job was created before the fork, both vaults have the job. The original vault then answers. */
 async function findByJob(base: ControlState, id: string): Promise<ControlState> {
   const { findJobOfAny } = await import('../../operations/updater/files.js')
   for (const control of [base, ...base.forks.values()]) {

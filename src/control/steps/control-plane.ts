@@ -14,7 +14,7 @@ import type { Refusal } from './refuse.js'
 
 export interface ControlPlaneOptions extends Pick<Refusal, 'refuse'>, Omit<ControlKeyOptions, 'app'> {
   control: ControlState
-  /** Requests from other machines may name these hosts, `localhost` and IP addresses. */
+  /** In requests from other machines, the header Host may contain these hosts, `localhost` and IP addresses. */
   allowHosts: readonly string[]
   serviceOf(control: ControlState): Answer
   record: ((entry: AccessEntry) => void) | undefined

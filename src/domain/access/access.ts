@@ -10,8 +10,8 @@ export interface RuleCondition {
 }
 
 /**
- * `priority` is unique and at least 1. The rule with the lowest number is checked first. A rule has either a container
- * or conditions. All conditions of a rule must be true.
+ * `priority` is unique and at least 1. The rule with the lowest `priority` is checked first. A rule has either a
+ * container or conditions. All conditions of a rule must be true.
  */
 export interface Rule {
   description?: string
@@ -43,7 +43,8 @@ export interface PassedOver {
 }
 
 /**
- * The first rule that covers `container` and grants `permission` decides. Otherwise, `grants.permissions` decides.
+ * The first rule that covers `container` and grants `permission` decides. Without such a rule, `grants.permissions`
+ * decides.
  * `id`: the id of the token.
  */
 export function decideContainer(grants: Grants, permission: Permission, container: string, id?: string) {
@@ -112,8 +113,8 @@ export function areasOf({ rules, permissions }: Grants, permission: Permission):
 
 function areaOf({ container, conditions = [] }: Rule): string {
   const tests = conditions.filter(({ attribute }) => attribute === 'container').map(({ value }) => value)
-  // A condition may end in the middle of a name, for example `/pci/car`. Therefore the text after the last slash is
-  // removed.
+  // The value of a condition may end in the middle of a segment, for example `/pci/car`. Therefore the text after the
+  // last slash is removed.
   const areas = [...tests, container ?? '/'].map((text) => text.slice(0, text.lastIndexOf('/') + 1) || '/')
   return areas.reduce((deepest, area) => (area.length > deepest.length ? area : deepest))
 }

@@ -33,7 +33,7 @@ export function checkGrants(
     addError(errors, 'permissions', 'must name at least one permission, unless rules are given')
   checkPermissions(errors, 'permissions', holder, permissions)
   if (holder === 'management' && rules.length > 0)
-    addError(errors, 'rules', 'are for public and private applications')
+    addError(errors, 'rules', 'are only for public and private applications')
   const priorities = new Set<number | undefined>()
   rules.forEach((rule, index) => {
     const path = `rules[${index}]`

@@ -12,7 +12,7 @@ export const SEEN_WORDS = {
   none: 'no access',
 } as const satisfies Record<SeenCell['sees'], string>
 
-/** For structured data, only the first of these members is shown. */
+/** Structured data is shown as one member: the first of these, or the first member if none of these exists. */
 const HEADLINES = ['number', 'account_number']
 
 /** Returns the example in one line. If a masked value has no example, returns a note about the mask. */

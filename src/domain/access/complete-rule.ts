@@ -9,8 +9,9 @@ const MEANINGS: Readonly<Record<(typeof TRANSFORMS)[number], string>> = {
 }
 
 /**
- * Returns candidates for a shell. A tab separates a candidate from its meaning. A shell closes the quotes after a
- * single candidate. To prevent this, a single next word is returned together with each word that can follow this word.
+ * Returns completions for a shell. A tab separates a completion from its description. If a shell gets only one
+ * completion, the shell closes the quotes. To prevent this, a word without alternatives is completed together with the
+ * next word.
  */
 export function completeRule(begun: string): string[] {
   const [, start, permissions] = /^(.*?\S\s+(?:redact|mask|reveal)\s+)(.*)$/s.exec(begun) ?? []

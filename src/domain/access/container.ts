@@ -25,7 +25,7 @@ export function checkContainers(value: unknown, path: string, errors: PropertyEr
   const containers = [...new Set(value.filter(isContainerPath))]
   // Each segment and its slash have at least two characters. Therefore shorter texts cannot exceed `MAX_PATHS`.
   if (containers.join('').length >= 2 * MAX_PATHS && ancestorsOf(containers).size > MAX_PATHS)
-    addError(errors, path, `must have at most ${MAX_PATHS} containers on and above them`)
+    addError(errors, path, `must have at most ${MAX_PATHS} containers, counting the containers above them`)
   return containers
 }
 

@@ -1,5 +1,5 @@
 /**
- * The maximum number of applications in one answer of `access matrix`. The command line reads this file without loading
- * the operation.
+ * The maximum number of applications in one answer of `access matrix`. The command line imports this module
+ * instead of the whole operation.
  */
 export const MAX_APPLICATIONS = 100

@@ -4,7 +4,7 @@ const privateHolders = ['private'] as const
 const managementHolders = ['management'] as const
 const EVERYBODY = ['public', 'private', 'management'] as const
 
-/** Applications may have these permissions, but this server does not emulate the areas of the permissions. */
+/** Applications may have these permissions, but Coffer does not emulate the operations that require them. */
 const WITHOUT_EFFECT = {
   'connections:apple-pay': ['invoke', 'manage'],
   'connections:google-pay': ['invoke'],
@@ -167,14 +167,15 @@ export function permissionsOf(type: ApplicationType, { withEffect = false } = {}
   })
 }
 
-/** Stored applications can have permissions without effect, which earlier versions accepted. */
+/** Earlier versions also stored permissions that have no effect for the type of the application. */
 export function hasEffect(permission: Permission, type: ApplicationType): boolean {
   const { application_types }: PermissionEntry = PERMISSIONS[permission]
   return application_types.includes(type)
 }
 
 /**
- * Permissions to pass the data of tokens to a reactor (`reactor:invoke`), through a proxy (`proxy:invoke`), or both.
+ * Permissions to pass the data of tokens to a reactor (`reactor:invoke`), through a proxy (`proxy:invoke`), or to both
+ * (`token:use`).
  */
 export const USE_PERMISSIONS: readonly Permission[] = ['token:use', 'reactor:invoke', 'proxy:invoke']
 

@@ -8,7 +8,7 @@ import { CONDITION_ATTRIBUTES, type Grants, type Rule, type RuleCondition } from
 import { isContainerPath } from './container.js'
 import { PERMISSIONS, TRANSFORMS } from './permissions.js'
 
-/** The permissions of the rule exist. The parser does not check whether the caller may grant them. */
+/** The parser has checked that the permissions exist, but not that the caller may grant the permissions. */
 export type WrittenRule = Omit<Rule, 'permissions'> & { permissions: string[] }
 type NumberlessRule = Omit<WrittenRule, 'priority'> & { priority?: number }
 
@@ -71,8 +71,8 @@ function escapeUnits(character: string): string {
 }
 
 /**
- * Each line is a rule. A line with several containers gives one rule for each container. A rule without a number gets
- * the next number. `before`: the rules that precede the text.
+ * Each line gives one rule, or one rule for each of its containers. A rule without a number gets the number of the
+ * previous rule plus 1. `before`: the rules that precede `text`.
  * @throws CofferError `usage`
  */
 export function parseRules(text: string, before: readonly unknown[] = []): WrittenRule[] {
@@ -123,7 +123,7 @@ class RuleReader {
     const meant = pathLike(path)
     const advice = isContainerPath(meant)
       ? `; did you mean ${meant}?`
-      : '. It begins and ends with "/", and has letters, digits, "-" and "_" between: /pci/high/'
+      : '. It begins and ends with "/", and has letters, digits, "-" and "_" between slashes: /pci/high/'
     throw this.#refuse(`"${path}" is not a container${advice}`)
   }
 

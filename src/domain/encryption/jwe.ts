@@ -9,7 +9,7 @@ const KEY_BYTES = 32
 
 /**
  * Matches a header, no encrypted key, a nonce of 12 bytes, the ciphertext, and a tag of 16 bytes. In the last
- * character, the unused bits must be zero, so that each tag has exactly one text.
+ * character of the tag, the unused bits must be zero, so that each tag has exactly one text.
  */
 const COMPACT = /^([\w-]{2,4096})\.\.([\w-]{16})\.([\w-]*)\.([\w-]{21}[AQgw])$/
 
@@ -38,7 +38,7 @@ export function readJwe(text: unknown) {
   return { kid: header.kid, parts }
 }
 
-/** Returns undefined if the bytes are not strict JSON in UTF-8. */
+/** Returns undefined if the bytes are not strict JSON in UTF-8, or contain more than `maxValues` values and names. */
 export function readPlaintext(bytes: Uint8Array, maxValues: number): unknown {
   return parse(bytes, maxValues)
 }

@@ -1,6 +1,6 @@
 export const FUNDINGS = ['credit', 'debit', 'prepaid'] as const
 
-/** Details of a card from the card network, stored when the card number is written. */
+/** Details of a card, stored when the card number is written. */
 export interface CardEnrichment {
   funding: (typeof FUNDINGS)[number]
   issuer_country?: Record<'alpha2' | 'numeric' | 'name', string>

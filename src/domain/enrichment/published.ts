@@ -23,7 +23,7 @@ export function findEnrichment(number: string): CardEnrichment | undefined {
   return isScaRequired(number) ? { funding: 'credit' } : undefined
 }
 
-/** With `isFake`, returns each detail that is equal in all published ranges with these first digits. */
+/** Returns the brand. With `isFake`, also returns the funding and the country that all matching ranges share. */
 export function describeBin(bin: string, { isFake }: { isFake: boolean }) {
   const ranges = isFake ? published.card_ranges.filter((range) => overlaps(bin, range)) : []
   const described = ranges.map(describeRange)

@@ -10,15 +10,16 @@ const STEPS_IN_A_TURN = 1_000_000
 export const ITEM_OF_BATCH_STEPS = STEPS_IN_A_TURN / 50
 const MAX_OUTPUTS = 5_000
 const MAX_CHARACTERS = 256 * 1024
-const STEPS = 'The expressions of one request may take 5,000,000 steps.'
-const OUTPUTS = 'One request may have 5,000 expressions of 256 KiB in all.'
+const STEPS = 'The expressions of one request may take at most 5,000,000 steps.'
+const OUTPUTS = 'One request may have at most 5,000 expressions of 256 KiB in all.'
 const ITEM_STEPS = 4
 const MEMBER_STEPS = 40
 const READ_IN_A_STEP = 8
 const WRITTEN_IN_A_STEP = 4
 
 /**
- * Divides work into turns of about 10 ms, which all requests share. After each turn, the event loop can do other work.
+ * Divides work into turns of about 10 ms. All requests share the turns. After each turn, the event loop can do other
+ * work.
  */
 export class Turns {
   #left = STEPS_IN_A_TURN

@@ -31,8 +31,8 @@ export interface Scope {
   /** Only in a transform: the body of the message. */
   readonly body?: unknown
   /**
-   * Only in a header of a call through a proxy: the configuration and the request. The request lacks the headers whose
-   * expressions read `proxy`.
+   * Only in a header of a call through a proxy: the configuration of the proxy, and the request. The request lacks the
+   * headers whose expressions read `proxy`.
    */
   proxy?: unknown
 }

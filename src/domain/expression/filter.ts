@@ -1,4 +1,4 @@
-/** Operands are JSON values. A missing operand is null. */
+/** Operands are JSON values. A property that does not exist gives null. */
 import { type CofferError, validationError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
 import type { Budget } from './budget.js'
@@ -30,8 +30,8 @@ export interface FilterRule {
   /** The names that the next filter can have. The empty name permits that no filter follows. */
   readonly followers?: readonly string[]
   /**
-   * The cost in steps, in addition to reading the operands and writing the result. A number is multiplied by the length
-   * of the value.
+   * The cost in steps, in addition to reading the operands and writing the result. A number is the cost of each
+   * character, if the value is text.
    */
   readonly steps?: number | ((value: unknown, args: readonly unknown[]) => number)
   /**

@@ -85,8 +85,8 @@ function readMasking([maskGiven, preservedGiven]: readonly unknown[]): [Cover, C
 }
 
 /**
- * Replaces the characters between the two visible ends. If nothing would be replaced, replaces all characters, so that
- * the value does not stay visible.
+ * Applies `cover` to the characters between the two visible ends. If this replaces nothing, applies `coverAll` to all
+ * characters, so that the value does not stay visible.
  */
 function coverMiddle(
   characters: readonly string[],

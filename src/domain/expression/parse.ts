@@ -8,8 +8,8 @@ import { STANDARD_FILTERS } from './standard-filters.js'
 export const FILTERS: ReadonlyMap<string, FilterRule> = new Map([...STANDARD_FILTERS, ...OWN_FILTERS])
 
 /**
- * `call`: a call through a proxy. `header`: a header of a call through a configured proxy. `request`, `response`: the
- * transforms of a proxy.
+ * `header`: a header of a call through a configured proxy. `call`: any other part of a call through a proxy. `request`,
+ * `response`: the transforms of a proxy.
  */
 export type ExpressionUse =
   | 'id'
@@ -28,7 +28,7 @@ export type Value =
   | { readonly path: readonly Value[] }
   | { readonly token: Reference; readonly isWhole: boolean }
 
-/** An expression contains the kind before the id: `{{ token_intent: id }}`. */
+/** An expression contains the kind of the record before the id: `{{ token_intent: id }}`. */
 export const RECORD_KINDS = ['token', 'token_intent', 'network_token', 'google_pay', 'apple_pay'] as const
 export type RecordKind = (typeof RECORD_KINDS)[number]
 
@@ -68,7 +68,7 @@ const VARIABLES: Record<ExpressionUse, readonly string[]> = {
   request: ['req', 'request'],
   response: ['res', 'response'],
 }
-/** In these uses, texts have no tags, no white space control and no length limit. */
+/** In these uses, `{%`, `{{-` and `-}}` have no special meaning, and texts have no length limit. */
 const WITHOUT_TAGS: readonly ExpressionUse[] = ['detokenize', 'call', 'header', 'request', 'response']
 export const hasTags = (use: ExpressionUse) => !WITHOUT_TAGS.includes(use)
 const isOfTransform = (use: ExpressionUse) => use === 'request' || use === 'response'
@@ -87,7 +87,7 @@ const ALLOW_FALSE = /\s*allow_false\s*:/y
 /** Finds the end of a token id. A comma is a part of the id, unless a filter follows the comma. */
 const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/g
 const ENCRYPTED_REFERENCE = /^encrypted(?::|$)/
-/** In these uses, `encrypted` is the decrypted data of a header. */
+/** In these uses, `encrypted` is the decrypted data of a request header. */
 const WITH_ENCRYPTED: readonly ExpressionUse[] = ['call', 'header']
 const REFERENCE = new RegExp(`^(?:(${[...RECORD_KINDS, 'config'].join('|')}):)?\\s*(.*)$`, 's')
 const REFERENCE_OF_TRANSFORM =

@@ -1,4 +1,4 @@
-/** Mails of invitations and webhooks. User text is escaped. */
+/** Mails of invitations and webhooks. In the HTML, user text is escaped. */
 import { formatDate, MONTHS } from '../dates.js'
 import { encodeHtml } from '../text/html.js'
 

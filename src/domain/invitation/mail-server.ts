@@ -4,7 +4,7 @@ const PORTS: Record<string, number> = { 'smtp:': 587, 'smtps:': 465 }
 /** Only a mail server on this machine may get the password without TLS. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
-/** @throws CofferError `validation`, without the password */
+/** @throws CofferError `validation`. The message does not contain the password. */
 export function readMailServer(text: string) {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const port = PORTS[url?.protocol ?? '']

@@ -7,7 +7,7 @@ export function findTexts(
   found = new Map<string, string>(),
   isWanted = hasExpression,
 ): Map<string, string> {
-  // Paths are built only for wanted texts, because the paths of 300,000 values would take longer than everything else.
+  // Paths are built only for wanted texts, because building the path of each value would take longer than the search.
   const names: (string | number)[] = []
   const visit = (inner: unknown): void => {
     if (typeof inner === 'string' && isWanted(inner) && !found.has(inner))

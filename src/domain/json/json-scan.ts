@@ -158,7 +158,8 @@ const NUMBER_TEXT = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
 const MAX_NUMBER_LENGTH = 1100
 
 /**
- * Accepts leading zeros. Returns undefined for a decimal that a double cannot hold exactly, such as 2^53 + 1 or 1e400.
+ * Accepts leading zeros. Returns undefined if the text is no number, or if a double would be printed as another number.
+ * Examples are 2^53 + 1 and 1e400.
  */
 export function exactNumber(text: string): number | undefined {
   if (text.length > MAX_NUMBER_LENGTH || !NUMBER_TEXT.test(text)) return undefined

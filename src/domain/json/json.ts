@@ -3,12 +3,12 @@ import { findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
 export { exactNumber, findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
-/** Counts the values and property names of one body or token. A larger number would delay other requests. */
+/** Limits the values and property names of one body or token together. More values would delay other requests. */
 export const MAX_JSON_VALUES = 50_000
 
 /**
- * Stricter than `JSON.parse`: refuses repeated names, names that reach prototypes, nesting beyond `MAX_JSON_DEPTH`,
- * numbers that a double cannot hold exactly, lone surrogates and a byte order mark. `maxValues` limits values and
+ * Stricter than `JSON.parse`: refuses repeated names, names such as `__proto__`, nesting beyond `MAX_JSON_DEPTH`,
+ * numbers that change in a double, lone surrogates and a byte order mark. `maxValues` limits values and
  * property names together. `firstLine`: the number of the first line in messages.
  * @throws CofferError `code`. The message never contains the parsed text.
  */

@@ -38,7 +38,7 @@ export function deriveExpiry({ expiration_year }: { expiration_year: number }) {
   return { expiration_month: LAST_MONTH, expiration_year: Math.min(LAST_YEAR, expiration_year + YEARS) }
 }
 
-/** Returns 16 characters for a number of any length, such as `XXXXXXXXXXXX1111`. */
+/** Returns 16 characters, such as `XXXXXXXXXXXX1111`, for a number of any length. */
 export function maskNumber(number: string): string {
   return `XXXXXXXXXXXX${number.slice(-4)}`
 }

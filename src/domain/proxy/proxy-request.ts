@@ -179,7 +179,7 @@ export function toHeaders(values: Readonly<Record<string, unknown>>): Record<str
   return Object.fromEntries(entries)
 }
 
-/** Adds each header also under its spellings in `texts`, such as `X-Date`. */
+/** Returns the headers, and repeats each header under its spellings in `texts`, such as `X-Date`. */
 export function withSpellings(headers: HeaderMap, texts: readonly string[]): HeaderMap {
   const words = texts.flatMap((text) => text.match(/[\w-]+/g) ?? [])
   const known = [...Object.keys(headers), ...words].filter((word) =>

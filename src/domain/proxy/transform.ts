@@ -30,8 +30,8 @@ const isJsonLocation = (text: string) => readLocation(text) !== undefined
 
 /**
  * Accepts the plural property (`request_transforms`), or the singular property (`request_transform`) with an object or
- * an array of one object. Both properties are accepted if they are equal, because an answer about a proxy with one
- * transform contains both.
+ * an array of one object. Both properties are accepted if they are equal, because the API returns both if a proxy has
+ * one transform.
  */
 export function readTransforms(given: Given, direction: Direction, errors: PropertyErrors = {}) {
   const one = `${direction}_transform`

@@ -1,6 +1,6 @@
 import { omitUndefined } from '../omit-undefined.js'
 
-/** A JSON object in the directory of linked packages. Maps the name of each package to its version. */
+/** This JSON file is in the directory of linked packages. It maps the name of each package to a version. */
 export const VERSIONS_FILE = 'coffer-dependencies.json'
 
 /** The limit for all linked packages of one reactor. */
@@ -35,7 +35,7 @@ const MAX_SUBPATHS = 100
 const REQUIRED = /\brequire\s*\(\s*(['"`])([^'"`\s]+)\1\s*\)/g
 
 /**
- * If the code requires a subpath of these packages by a literal name, adds the subpath. Adds at most {@link
+ * If the code requires a subpath of one of `packages` by a literal name, adds the subpath. Adds at most {@link
  * MAX_SUBPATHS}.
  */
 export function withSubpaths(packages: Versions, code: string): Versions {
@@ -68,7 +68,7 @@ export interface DependencyFinding {
   reason: string
 }
 
-/** Why code was not built. In the API, these names have the prefix `error_`. */
+/** Why code was not built. In the API, these property names have the prefix `error_`. */
 export interface BuildError {
   code: string
   message: string
@@ -98,10 +98,7 @@ export function majorOf(version: string): string {
   return version.slice(0, version.indexOf('.'))
 }
 
-/**
- * Maps a name that code requires to the name that the project installs. The image `node-bt` has an old version of the
- * client under the first name.
- */
+/** Maps a name that code requires to the name of the package that the project installs. */
 export const ALIASES: Readonly<Record<string, string>> = {
   '@basis-theory/node-sdk-2': '@basis-theory/node-sdk',
 }
@@ -115,8 +112,8 @@ const LISTED: readonly string[] =
   twilio uuid xmlbuilder2 yup`.split(/\s+/)
 
 /**
- * Finds listed packages whose names follow a quote in the code. Only these packages are linked, because linking takes
- * time.
+ * Finds listed packages whose names follow a quotation mark in the code. Only these packages are linked, because
+ * linking takes time.
  */
 export function findListed(code: string): Versions {
   const named = LISTED.filter((name) =>

@@ -105,8 +105,8 @@ function checkNames(
 }
 
 /**
- * Text must be a JSON number, or `true` or `false` in upper or lower case. Returns undefined if the value cannot be
- * cast.
+ * Casts text to a number if the text is a JSON number, and to a boolean if the text is `true` or `false` in upper or
+ * lower case. Returns undefined if the value cannot be cast.
  */
 export function castValue(value: unknown, type: ValueType): Value | undefined {
   if (typeof value === type) return value as Value

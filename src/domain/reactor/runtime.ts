@@ -73,7 +73,7 @@ const NAMES_EXPECTED = 'must have the names of npm packages, such as axios or @s
 
 const isPinned = (version: unknown) => typeof version === 'string' && PINNED_VERSION.test(version)
 
-/** Removes zeros and empty texts, which clients send for absent values. */
+/** Removes a `timeout` of 0 and empty `resources`, which clients send for absent values. */
 export function completeRuntime(
   runtime: Omit<Lenient<RuntimeOptions>, 'resources'> & { resources?: string | undefined },
 ): RuntimeOptions {
@@ -84,7 +84,7 @@ export function completeRuntime(
 
 /**
  * Checks what the schema cannot express. Values may have any type. The limit of `timeout` depends on `async`, which a
- * patch can lack. Therefore this limit is checked in the result of the patch.
+ * patch can lack. Therefore this function does not check the limit in a patch.
  */
 export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, isPatch: boolean): void {
   if (!isObject(runtime)) return
@@ -140,7 +140,7 @@ const RULES: Readonly<Record<string, Rule>> = {
 }
 
 /**
- * Reads `runtime` of a transform, which has the options of a reactor except `async`. Calls `add` for each invalid
+ * Reads the `runtime` of a transform. Its options are those of a reactor, except `async`. Calls `add` for each invalid
  * option.
  */
 export function readRuntime(given: unknown, add: (name: string, message: string) => void): RuntimeOptions {

@@ -54,8 +54,8 @@ type Whole<A> = {
 }
 
 /**
- * Returns the attributes to store for a new version. `before`: the result of {@link settled}. In the result, undefined
- * means that the attribute is removed.
+ * Returns the attributes to store for a new version. An attribute is removed if its returned value is undefined.
+ * `before`: the result of {@link settled}.
  */
 export function request<A extends object>(
   before: (Stateful<A> & Partial<A>) | undefined,

@@ -34,7 +34,10 @@ export interface AnswerRecord {
   status: number
   headers?: { 'content-type'?: string; location?: string } | undefined
   body?: string | undefined
-  /** The store indexes only the first {@link SUBJECTS_OF_ROW} subjects. Additional records index the rest. */
+  /**
+   * The store indexes only the first {@link SUBJECTS_OF_ROW} subjects. Additional records with `part_of` index the
+   * other subjects.
+   */
   subjects: AnswerSubject[]
   part_of?: string
   /**

@@ -3,7 +3,7 @@ import type { TenantEntity } from './token-record.js'
 /** `inactive`: the network has ended the network token. No request changes this state. */
 export type NetworkTokenStatus = 'active' | 'suspended' | 'inactive'
 
-/** Contains the number of the network token, but not of the card. */
+/** Contains the number of the network token, but not the number of the card. */
 export interface NetworkTokenRecord extends TenantEntity {
   number: string
   expiration_month: number

@@ -9,7 +9,7 @@ import type { TenantEntity } from './token-record.js'
 export interface ReactorRecord extends TenantEntity, ReactorVersion {
   name: string
   application_id?: string
-  /** Absent if the record itself has the attributes of the newest version. */
+  /** Present only if the build of the newest version takes time or fails. */
   requested?: Requested<ReactorVersion>
 }
 
@@ -45,7 +45,7 @@ export interface ReactorResultRecord {
   /** The caller that started the run: type, id and session. No other caller may read the result. */
   started_by: string
   created_at: string
-  /** Absent until the run ends. Has one of these members. `res`: an HTTP answer. */
+  /** Absent until the run ends. Contains one of these members. `res`: an HTTP answer. */
   ended?: { error?: SentError; res?: CodeAnswer; result?: unknown }
 }
 

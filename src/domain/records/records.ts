@@ -260,7 +260,7 @@ export interface ProxyRecord extends TenantEntity, ProxyVersion {
   disable_detokenization: boolean
   request_reactor_id?: string
   response_reactor_id?: string
-  /** Absent if the record itself has the attributes of the newest version. */
+  /** Present only if the build of the newest version takes time or fails. */
   requested?: Requested<ProxyVersion>
 }
 
@@ -281,7 +281,8 @@ export interface WebhookRecord extends TenantEntity {
   destination?: DestinationState
   dropped?: { count: number; last_at: string }
   /**
-   * If present, a listener takes the events instead of the server. `seen_at`: about when the listener last took events.
+   * If present, a listener fetches the events, and the server does not send them. `seen_at`: the approximate time when
+   * the listener last fetched events.
    */
   listener?: { seen_at: string }
 }
@@ -331,8 +332,8 @@ export interface BatchedEvent {
 }
 
 /**
- * The events of a batch that were not yet tried for one webhook. Before its first attempt, an event becomes a {@link
- * DeliveryRecord}.
+ * The events of a batch that the server has not yet tried to send to one webhook. Before its first attempt, an event
+ * becomes a {@link DeliveryRecord}.
  */
 export interface WaitingBatchRecord {
   id: string

@@ -32,8 +32,8 @@ export interface ThreeDsChallenge {
   attempts: number
   ended?: ThreeDsResult
   /**
-   * `decision`: a test, or a person in the dashboard, ended the challenge. `setting`: the setting `threeds.challenges`
-   * ended the challenge.
+   * `decision`: the operation `3ds decide` ended the challenge. `setting`: the setting `threeds.challenges` ended the
+   * challenge.
    */
   endedBy?: 'cardholder' | 'decision' | 'clock' | 'setting'
 }
@@ -69,7 +69,7 @@ export interface ThreeDsSessionRecord extends TenantEntity {
   method?: 'waiting' | 'done'
   /**
    * A page of this server authenticates the session with `request`, and then redirects the browser to one of the
-   * addresses.
+   * `callback_urls`.
    */
   redirect?: {
     request: Record<string, unknown>

@@ -15,14 +15,15 @@ export interface TenantEntity extends Audit {
 }
 
 /**
- * The verification code of a card. If `until` is absent, the code is kept until its token or token intent is deleted.
+ * How long the verification code of a card is kept. Without `until`, the code is kept until the token or token intent
+ * is deleted.
  */
 export interface CardCode {
   /** From this time on, no read returns the code. In ms of the clock {@link StoreReader.codeTime}. */
   until?: number
   /** The id of a record that expires at the time `until`. At this expiry, the code is erased. */
   timer?: string
-  /** The mask without the code of the card. Absent if the mask does not show the code. */
+  /** The rendered mask without the code of the card. Absent if the mask does not show the code. */
   masked?: unknown
 }
 
@@ -49,7 +50,7 @@ export interface TokenRecord extends TenantEntity {
   code?: CardCode
   /** Only for a card that was written while the setting `enrichments.fake` was true. */
   card_details?: CardEnrichment
-  /** The network token of the card, which may have been deleted. */
+  /** The id of the network token of the card. The network token may have been deleted. */
   network_token_id?: string | undefined
   is_intent?: true | undefined
 }
@@ -74,7 +75,7 @@ export interface TspDetails {
   assurance_details: { account_verified: boolean; card_holder_authenticated: boolean }
 }
 
-/** Data that waits for a short time to become a token. Other attributes have the defaults of the token type. */
+/** Data that is stored for a short time, and can become a token. */
 export interface IntentRecord extends TokenRecord {
   expires_at: string
   is_intent: true

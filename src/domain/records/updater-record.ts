@@ -21,8 +21,8 @@ export interface UpdaterJobRecord extends TenantEntity {
   /** Why the uploaded file cannot be read. The job fails later with this reason. */
   fault?: string | undefined
   /**
-   * `read`: the processed characters of the file. `requests`: the processed rows. `parts`: the written parts of the
-   * result.
+   * How many characters of the file (`read`) and rows (`requests`) are processed, and how many parts of the result are
+   * written (`parts`).
    */
   read: number
   requests: number
@@ -30,8 +30,8 @@ export interface UpdaterJobRecord extends TenantEntity {
   results: Record<string, number>
   errors?: string[] | undefined
   /**
-   * The completion of the job, or the end of a jump of the clock during the completion. The download works for an hour
-   * from this time.
+   * When the job was completed. If the job was completed during a jump of the clock, this is the end of the jump. The
+   * download works for an hour from this time.
    */
   completed_at?: string | undefined
   /** Absent if an earlier version wrote the record. */

@@ -13,7 +13,8 @@ export function describeBrand({ brand }: TestCard): string {
 }
 
 /**
- * Returns a text such as `credit, Bermuda`. Tokens have these details only if the setting `enrichments.fake` is true.
+ * Returns a text such as `credit, Bermuda`. Tokens have a funding and a country only if the setting `enrichments.fake`
+ * is true.
  */
 export function describeInTokens(card: TestCard): string {
   const { number, brand, tokens = {} } = card

@@ -4,7 +4,7 @@ export const BASE58_RULE = 'base58 (digits and letters without 0, O, I and l)'
 const GROUP_DIGITS = 5
 const GROUP = 58 ** GROUP_DIGITS
 
-/** Uses Bitcoin's alphabet. Pads with `1` to `least` characters. */
+/** Uses Bitcoin's alphabet. Adds `1` at the start until the text has `least` characters. */
 export function base58(bytes: Uint8Array, least = 0): string {
   const limbs = toLimbs(bytes)
   let digits = ''

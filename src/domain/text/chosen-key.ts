@@ -7,7 +7,7 @@ const MIN_DIFFERENT = 8
 const REPEATED = /^(.+?)\1+$/
 
 export const CONTROL_KEY_RULE =
-  'must have at least 128 bits: 32 hexadecimal digits, or 22 letters and digits, without spaces and at random'
+  'must have at least 128 bits: 32 hexadecimal digits, or 22 letters and digits, chosen at random and without spaces'
 
 /**
  * Sets of characters and their sizes. The first set that contains all characters of a text decides how many bits each
@@ -24,8 +24,8 @@ const ALPHABETS: readonly (readonly [RegExp, number])[] = [
 const ALL_VISIBLE = 94
 
 /**
- * Whether a random text of this form has at least 128 bits. No check can show that a text is random. Therefore only
- * short and obviously repetitive texts are refused.
+ * Whether a random text with this length and alphabet has at least 128 bits. No check can show that a text is random.
+ * Therefore only short and obviously repetitive texts are refused.
  */
 export function isControlKey(text: string): boolean {
   if (!VISIBLE.test(text) || REPEATED.test(text) || new Set(text).size < MIN_DIFFERENT) return false

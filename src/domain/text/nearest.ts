@@ -1,5 +1,5 @@
 const MAX_LETTERS = 50
-/** For a shorter text, a name that differs by one letter is not suggested. */
+/** A shorter text is compared only by pairs of letters and with the initials of a name. */
 const MIN_LETTERS = 3
 const MIN_SHARE = 0.52
 

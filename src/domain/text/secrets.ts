@@ -10,8 +10,8 @@ const MAX_DECODED = 384 * 1024
 const MAX_SECRET = 128 * 1024
 /**
  * For a secret of at most `upTo` characters, the response is searched for parts of `width` letters and digits. A part
- * begins at every `step`. Therefore any 16 characters in a row of a secret are found, or any 47 characters if the
- * secret is longer than 1,024 characters.
+ * begins after every `step` characters of the secret. Therefore any 16 characters in a row of a secret are found, or
+ * any 47 characters if the secret is longer than 1,024 characters.
  */
 const PARTS = [
   { upTo: 64, width: 8, step: 1 },
@@ -43,13 +43,13 @@ const COMPRESSED = /^(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/m
 type Leaves = Record<'names' | 'values', string[]>
 
 /**
- * If a secret is a number, every number with the same count of digits is redacted. Otherwise, a list of guesses would
- * show which guess is right.
+ * If a secret is a number, all numbers of a similar length are redacted (`#lengths`, `#run`). Otherwise, a list of
+ * guesses would show which guess is right.
  */
 export class Secrets {
   readonly #finder = new ValueFinder()
   readonly #words = new Set<string>()
-  /** `#lengths`: the lengths of short numbers. `#run`: the shortest run of digits that is redacted. */
+  /** `#lengths`: the lengths of short secret numbers. `#run`: the shortest run of digits that is redacted. */
   readonly #lengths = new Set<number>()
   #run = Number.POSITIVE_INFINITY
   #hasDate = false
@@ -89,7 +89,7 @@ export class Secrets {
     return typeof scrubbed === 'string' ? {} : scrubbed
   }
 
-  /** Replaces the last two digits of the status by zeros if these digits may be a secret. */
+  /** If a secret has three digits, replaces the last two digits of the status by zeros. */
   scrubStatus(status: number): number {
     return this.#lengths.has(3) ? Math.floor(status / 100) * 100 : status
   }
@@ -139,7 +139,7 @@ export class Secrets {
     this.#decoded += bytes.length
     if (this.#decoded > MAX_DECODED || COMPRESSED.test(bytes)) return true
     const isWhole = depth === MAX_DEPTH
-    // If binary data is decoded as base64, most bytes are not valid text.
+    // Text that is not base64 decodes to mostly invalid text. Only the valid parts are examined.
     const text = isWhole ? textOf(bytes) : (textOf(bytes).match(VALID) ?? []).join('\n')
     if (text === '') return false
     const words = wordsOf(text)

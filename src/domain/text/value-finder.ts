@@ -41,7 +41,7 @@ export class ValueFinder {
     }
   }
 
-  /** Returns the ids that have a value in `text`. Only the longest line of each value is searched for. */
+  /** Returns the ids of the values that occur in `text`. Only the longest line of each value is searched for. */
   find(text: string, depth = MAX_DEPTH): Set<string> {
     this.#calls++
     const found = new Set<string>()

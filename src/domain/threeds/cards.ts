@@ -4,7 +4,7 @@ import type { BrandName } from './enumerations.js'
 import type { ScenarioName } from './scenarios.js'
 
 interface CardScenario {
-  /** The main brand comes first. Empty if the brand is unknown. */
+  /** The main brand comes first. Empty if the brand is unknown or the card is not supported. */
   brands: readonly BrandName[]
   scenario: ScenarioName
 }

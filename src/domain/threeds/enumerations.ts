@@ -1,4 +1,4 @@
-/** The values of 3-D Secure, some with the codes that answers also contain. */
+/** The values of attributes in 3-D Secure. If a value has a code, answers contain the code too. */
 
 export const STATUSES = {
   successful: 'Y',

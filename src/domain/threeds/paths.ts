@@ -1,4 +1,4 @@
-/** The paths of pages below the base of a session. Clients know these paths. */
+/** The paths of pages below the base of a session. The paths must not change, because clients use these paths. */
 export const METHOD_PATH = '/3ds/acs/browser/method'
 export const CHALLENGE_PATH = '/3ds/acs/browser/creq'
 export const ANSWER_PATH = '/3ds/acs/browser/answer'
@@ -13,7 +13,7 @@ export function challengeNotificationPath(id: string): string {
   return `/3ds/sessions/${id}/challenge-notification`
 }
 
-/** `step`: for requests of the page itself. */
+/** `step`: for the requests that the page itself sends. */
 export function redirectPath(id: string, step?: 'authenticate' | 'finish'): string {
   return `/3ds/redirect/${id}${step === undefined ? '' : `/${step}`}`
 }

@@ -41,7 +41,7 @@ const RANGE = /\[\s*(\S+)\s+TO\s+(\S+)\s*\]|\{\s*(\S+)\s+TO\s+(\S+)\s*\}/y
 
 /**
  * Returns undefined for an empty query, which matches all tokens.
- * @throws CofferError `validation` under `query`, with the column
+ * @throws CofferError `validation` for the property `query`
  */
 export function parseSearchQuery(text: string): SearchQuery | undefined {
   if (text.length > MAX_QUERY_LENGTH) throw refuse(`must have at most ${MAX_QUERY_LENGTH} characters`)
@@ -50,7 +50,7 @@ export function parseSearchQuery(text: string): SearchQuery | undefined {
 
 /**
  * Accepts only terms of these `fields`, joined by AND, without parentheses. `advice`: the end of the error message.
- * @throws CofferError `validation` under `query`, with the column
+ * @throws CofferError `validation` for the property `query`
  */
 export function parseJoinedTerms(text: string, fields: readonly string[], advice: string): EqualsTerm[] {
   const query = parseSearchQuery(text)

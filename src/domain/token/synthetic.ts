@@ -1,4 +1,4 @@
-/** Generates valid token data, which depends only on the seed and the shape. The numbers belong to nobody. */
+/** Generates valid token data. Equal seeds give equal data. The numbers belong to nobody. */
 import { mapScalars } from '../json/find-texts.js'
 import { isObject } from '../json/json.js'
 import { isLuhnValid } from './luhn.js'
@@ -6,7 +6,7 @@ import { isAbaValid, type TokenTypeName } from './token-types.js'
 
 type Draw = (below: number) => number
 
-/** A pseudorandom generator (mulberry32 over FNV-1a), not for secrets. */
+/** A pseudorandom generator (mulberry32, seeded by FNV-1a), not for secrets. */
 export function createDraw(seed: string): Draw {
   let state = 0x811c9dc5
   for (let at = 0; at < seed.length; at++) state = Math.imul(state ^ seed.charCodeAt(at), 0x01000193)
@@ -54,7 +54,7 @@ const GENERATORS: Readonly<Record<TokenTypeName, (draw: Draw) => unknown>> = {
   us_bank_routing_number: routingNumber,
   // Areas from 900 on are never issued, and no taxpayer number has a group from 10 to 49.
   social_security_number: (draw) => `9${digits(draw, 2)}-${10 + draw(40)}-${digits(draw, 4)}`,
-  // No campus has the prefix 00.
+  // The tax authority (IRS) never issues the prefix 00.
   employer_id_number: (draw) => `00-${digits(draw, 7)}`,
 }
 

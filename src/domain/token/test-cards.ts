@@ -1,6 +1,6 @@
 /**
- * Numbers of test cards with special rules for tokens. A test compares the numbers with `fixtures/cards.json`. Loading
- * this file would slow down commands about tokens.
+ * Numbers of test cards with special rules for tokens. The numbers are repeated here, because loading
+ * `fixtures/cards.json` would slow down commands about tokens. A test compares the numbers with that file.
  */
 
 /** Published numbers that fail the Luhn checksum, but are accepted. */

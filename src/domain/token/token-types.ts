@@ -87,7 +87,7 @@ const cardNumber = matching(
   'a string of 12 to 19 digits, no separators, with a valid check digit (Luhn)',
   isLuhnValid,
 )
-/** Some published test cards fail the checksum. Only cards may have these numbers. */
+/** Some published test cards fail the checksum. Only tokens of the type `card` may have these numbers. */
 const numberOfCard: Check = (value) =>
   typeof value === 'string' && isAcceptedWithoutLuhn(value) ? undefined : cardNumber(value)
 /** The published routing number of a disabled test account fails the checksum. */

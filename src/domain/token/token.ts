@@ -62,7 +62,7 @@ export interface DraftCode extends Pick<CardCode, 'masked'> {
 }
 
 /**
- * `mask: null` means no mask. With `token_intent_id` or `encrypted` the draft has no data, and only the other
+ * `mask: null` means no mask. With `token_intent_id` or `encrypted`, the draft has no data, and only the other
  * attributes are validated.
  * @throws CofferError `validation`
  */
@@ -144,7 +144,7 @@ export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** `names`: other sources of the data. If they were ignored, the vault would store a wrong value. */
+/** `names`: attributes that would give the data from another source. */
 function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
   for (const name of names)
     if (isGiven(input[name])) addError(errors, name, 'is not supported; give the value as data')

@@ -15,7 +15,7 @@ export interface FileHeader {
 
 export interface RequestRow {
   token: string
-  /** The values as the client sent them. */
+  /** The text of the field in the file, without white space around it. */
   expiration_year: string
   expiration_month: string
 }

@@ -1,4 +1,4 @@
-/** Reads the payloads of Google Pay. No message contains a part of a payload. */
+/** Reads the payloads of Google Pay. No error message contains a part of a payload. */
 
 import { invalid } from '../../errors.js'
 import { isObject, parseJson } from '../json/json.js'
@@ -13,7 +13,7 @@ export interface GooglePayData {
 }
 
 /**
- * `encrypted`: a payload with unknown content. `card`: a plain payload for tests, whose members are not validated yet.
+ * `encrypted`: a payload with unknown content. `card`: a plain payload for tests. Its members are not validated yet.
  * With `authentication`, the card number belongs to one device.
  */
 export type GooglePayload =
@@ -63,7 +63,7 @@ function isEncryptedMessage(text = ''): boolean {
   return isObject(message) && ENCRYPTED_MEMBERS.every((name) => isText(message[name]))
 }
 
-/** In valid JSON, every match is a whole text or a whole number. */
+/** In valid JSON, every match is a complete string or a complete number. */
 const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
 /** Numbers become texts with the same digits, because a double cannot hold 19 digits. */

@@ -57,8 +57,8 @@ interface Decider {
   holds(...permissions: readonly Permission[]): boolean
   holdsEverywhere(permission: Permission): boolean
   /**
-   * Returns the strictest transform on the containers of the token. If `permission` is not granted on a container, the
-   * grant of `orBy` counts instead. Returns undefined if neither is granted on a container.
+   * Returns the strictest transform on the containers of the token. On a container without a grant of `permission`, the
+   * grant of `orBy` counts. Returns undefined if one of the containers has neither grant.
    */
   transform(permission: Permission, target: access.Target, orBy?: Permission): Transform | undefined
 }
@@ -92,7 +92,7 @@ export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial
   return { ...derived, source: { isCurrent: source.isCurrent, read } }
 }
 
-/** For the copy, a grant of `permission` replaces a missing grant of token:use. */
+/** Returns a copy of the caller, for which a grant of `permission` replaces a missing grant of token:use. */
 export function withGrant(permission: Permission, caller: Caller): Caller {
   return deriveCaller(caller, ({ transform }) => ({
     transform: (needed, target) => transform(needed, target, needed === 'token:use' ? permission : undefined),
@@ -126,7 +126,7 @@ export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal
   }
 }
 
-/** The rights of a cached caller can be out of date, which the rights source of the caller detects. */
+/** The rights of a cached caller can be out of date. The rights source of the caller detects this. */
 export class CallerCache {
   readonly #callers = new BoundedMap<string, Caller>(MAX_CALLERS)
   readonly #mac: Mac

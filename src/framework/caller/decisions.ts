@@ -16,7 +16,7 @@ export interface ExplainedDecision {
   passed_over: (PassedOver & { description?: string })[]
 }
 
-/** Adds at most `most` decisions about the copied caller to `notes`. */
+/** Returns a copy of the caller. Decisions about the copy are added to `notes` until `notes` has `most` decisions. */
 export function recordDecisions(
   caller: Caller,
   notes: Map<string, ExplainedDecision>,

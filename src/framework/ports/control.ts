@@ -84,8 +84,8 @@ export type RequestRecord = Infer<typeof requestOutput> & { decisions?: Explaine
 export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' | 'status' | 'application_id'>>
 
 /**
- * Requests for areas that are not emulated, which the server answered with 501. In `path`, `{}` replaces each part that
- * may be an id.
+ * Requests that the server answered with 501, because their areas are not emulated. In `path`, `{}` replaces each part
+ * that may be an id.
  */
 export const notEmulatedOutput = object({ method: text, path: text, area: text, count })
 export type NotEmulated = Infer<typeof notEmulatedOutput>

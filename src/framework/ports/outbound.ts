@@ -50,7 +50,7 @@ export interface Outbound {
    */
   reach(url: URL): Destination
   /**
-   * Checks a request if this server opens no connection for the request.
+   * Checks the host of a request for which no connection is opened, such as a request to this server.
    * @throws CofferError `forbidden` if the list of allowed hosts does not contain the host
    */
   requireListed(url: URL): void

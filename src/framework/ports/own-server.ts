@@ -1,4 +1,4 @@
-/** The server of a vault, which the code of a run calls without a socket. */
+/** The server of a vault. The code of a run calls the server without a socket. */
 import type { SubjectCollector } from '../audit-entry.js'
 import type { Caller } from '../caller/caller.js'
 import type { OnLeave, OutboundAnswer, OutboundRequest } from './outbound.js'

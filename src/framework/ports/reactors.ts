@@ -5,7 +5,7 @@ import type { CofferError, FailureStatus } from '../../errors.js'
 import type { LinkedPackage } from './linker.js'
 import type { Destination, Outbound } from './outbound.js'
 
-/** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
+/** The maximum size of the answer to one call of the client, in bytes of JSON (UTF-8). */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
 /**
@@ -32,9 +32,9 @@ export interface RunAccess {
   /** Called once, when the run has ended. From then on, the key of the run is refused. */
   end(): void
   /**
-   * Returns this server if `url` is an address of this server. Without the key of the run, `outbound` must allow the
-   * host of this server. `headers` have names in lower case, and are absent after a redirect. A redirect never leads to
-   * this server.
+   * Returns this server if `url` is an address of this server. If `headers` lack the key of the run, `outbound` must
+   * allow the host of this server. `headers` have names in lower case, and are absent after a redirect. After a
+   * redirect, this server is never returned.
    * @throws CofferError `forbidden`
    */
   reach(
@@ -101,7 +101,7 @@ export interface Transformed {
   headers?: unknown
   /** Replaces the status of a response. */
   statusCode?: unknown
-  /** The message is an answer, not a request. `isJson`: the body is JSON, not text that the code returned. */
+  /** Present if the message is an answer. `isJson`: the body is JSON, not text that the code returned. */
   answer?: { statusCode: unknown; isJson: boolean }
 }
 

@@ -64,8 +64,8 @@ export interface OpenVault {
   admitChosenProxyKey(): void
   sandbox(): Promise<Sandbox>
   /**
-   * Returns an address for one sign-in to the dashboard, within two minutes. Only a server with the dashboard sets this
-   * function.
+   * Returns an address that permits one sign-in to the dashboard within two minutes. Only a server with the dashboard
+   * sets this function.
    */
   readonly createPageUrl: (() => string) | undefined
   /**

@@ -2,7 +2,7 @@
 import { Dicer } from '@fastify/busboy'
 import { type CofferError, validationError } from '../../errors.js'
 
-/** Names are in lower case. */
+/** The names of the headers are in lower case. */
 type PartHeader = Readonly<Record<string, readonly string[] | undefined>>
 
 export interface FormPart {
@@ -99,7 +99,7 @@ export async function readForm(
         parser.write(value, () => done())
       })
     }
-    // The parser reports an incomplete form shortly after `end` calls back.
+    // The parser reports an incomplete form shortly after `end` has called its callback.
     if (!isFinished) await wait((done) => parser.end(() => setImmediate(done)))
     await wait((done) => void taking.then(done, refuse))
   } catch (error) {

@@ -1,4 +1,4 @@
-/** The OpenAPI document of the control plane, from which tests in any language can generate a client. */
+/** The OpenAPI document of the control plane. Tests in any language can generate a client from it. */
 import { CONTROL_PATH } from '../../framework/declaration.js'
 import type { Registry } from '../../framework/registry.js'
 import { headerNames } from '../headers.js'

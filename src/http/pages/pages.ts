@@ -7,7 +7,7 @@ import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../openapi/emul
 import type { OpenApiDocument } from '../openapi/openapi.js'
 import { answerHtml } from './html.js'
 
-/** Answers the requests for one path, which need no API key. */
+/** Answers the requests for one path. These requests need no API key. */
 export type Page = (request: HttpRequest, traceId: string) => HttpResponse | Promise<HttpResponse>
 
 export function createPages(

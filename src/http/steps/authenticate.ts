@@ -38,8 +38,8 @@ export function createAuthenticator({
   }
 
   /**
-   * Code of a run can send another key than the key of the run. The caller of that key is also marked as code of the
-   * run.
+   * Code of a run can send another API key instead of the key of the run. The caller with that API key is also marked
+   * as code of the run.
    */
   const byHeader = async ({ request, ofRun }: Exchange, allowsCached: boolean): Promise<Caller> => {
     const found = await authenticate(host, requireKey(request), { allowsCached })
@@ -48,7 +48,7 @@ export function createAuthenticator({
 
   return {
     /**
-     * If `allowsCached` is true, the rights of the caller can be out of date, because another server has changed them.
+     * If `allowsCached` is true, the result can lack changes that another server has made to the rights of the caller.
      * @throws CofferError `unauthenticated`, `rate_limited`
      */
     async byKey(exchange: Exchange, allowsCached: boolean): Promise<Caller> {
@@ -72,8 +72,8 @@ export function createAuthenticator({
 }
 
 /**
- * `given`: header names of the request. If the request has a key in a header with another prefix, the error explains
- * that the server does not read this header.
+ * `given`: header names of the request. If the request has a key in a header with another prefix, the error contains
+ * the command that starts the server with this prefix.
  */
 function missingKey(wanted: string, given: readonly string[]): CofferError {
   const [, prefix] = given.join('\n').match(/^([a-z][a-z\d]{0,19})-api-key$/m) ?? []

@@ -20,8 +20,8 @@ export const authenticateSession = change({
   name: '3ds authenticate',
   summary: 'Authenticate a session, once.',
   details:
-    'The status is final, or challenge (a browser asks the cardholder) or decoupled_challenge (the bank asks without a browser).\n' +
-    'After a challenge, get its result: coffer 3ds result.',
+    'The new status is final, challenge (a browser asks the cardholder) or decoupled_challenge (the bank asks without\n' +
+    'a browser). After a challenge, get its result: coffer 3ds result.',
   access: { ...requires('3ds:session:authenticate'), refusesSessions: true },
   route: 'POST /3ds/sessions/{id}/authenticate',
   http: { mayFailOutside: true },

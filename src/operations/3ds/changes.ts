@@ -1,6 +1,6 @@
 /**
  * Changes of sessions. Each change stores the session, and returns the session with a log entry and events.
- * `tellByCaller` or `tellBySystem` then writes the log entry and sends the events.
+ * `tellByCaller` and `tellBySystem` write the log entry. The first emits the events, and the second returns them.
  */
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -140,7 +140,7 @@ function endEvent(session: states.Challenged): WebhookEvent {
   return eventAbout('3ds.session.challenge-completed', session, { authentication_status })
 }
 
-/** The sweep removes expired timers. */
+/** The timer is missing if it has expired and the sweep has removed it. */
 async function stopTimer({ store }: EventTools, tenant: number, timer: string): Promise<void> {
   if ((await store.get('threeds_timer', tenant, timer)) !== undefined)
     await store.remove('threeds_timer', tenant, timer)

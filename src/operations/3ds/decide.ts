@@ -21,7 +21,7 @@ export const decideInput = closedInput(['id'], {
 export const decideSession = change({
   name: '3ds decide',
   summary: 'Decide a pending challenge as the bank, without a browser.',
-  details: 'The log and webhooks name the system as the actor. Then get the result: coffer 3ds result.',
+  details: 'Then get the result: coffer 3ds result. In the log and in webhooks, the actor is the system.',
   access: owner,
   input: decideInput,
   output: sessionOutput,

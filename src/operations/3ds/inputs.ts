@@ -207,7 +207,7 @@ export const authenticationAttributes = {
 export const createInput = lenientInput([], {
   token_id: { ...cardId('a card token'), refersTo: 'token' },
   token_intent_id: cardId('a token intent with a card'),
-  pan: cardId('a card token, by the older name of token_id'),
+  pan: cardId('a card token: the older name of token_id'),
   type: { ...oneOf(values.SESSION_TYPES), default: 'customer', description: 'customer or merchant.' },
   device: described(oneOf(values.DEVICES), 'browser or app. Required for a customer.'),
   device_info: deviceInfo,

@@ -1,6 +1,6 @@
 /**
  * The pages for browsers change sessions with these functions. The pages need no API key, because nobody can guess the
- * id of a session. Each function is one unit of work.
+ * id of a session.
  */
 import type { ThreeDsSessionRecord } from '../../domain/records/records.js'
 import * as states from '../../domain/threeds/session.js'
@@ -54,8 +54,8 @@ export function completeMethodStep(
 }
 
 /**
- * Opens the page of the challenge with the ids of the CReq message. If the challenge has already ended,
- * nothing changes.
+ * Stores that a browser has opened the page of the challenge. The ids come from the CReq message. If the challenge has
+ * already ended, nothing changes.
  * @throws CofferError `not_found` if the ids are wrong, or `conflict` if the session has no challenge for a
  * browser
  */
@@ -72,7 +72,8 @@ export function beginChallenge(
 }
 
 /**
- * After a wrong code, the challenge is still pending. After the end of a challenge, an answer changes nothing.
+ * A wrong code ends the challenge only at the limit of attempts. After the end of a challenge, an answer changes
+ * nothing.
  * @throws CofferError `not_found` if the ids are wrong, or `conflict` if nobody has opened the page of the challenge
  */
 export function answerChallenge(

@@ -21,7 +21,10 @@ export async function findTenant(store: StoreReader, id: string): Promise<number
   return (await store.get(PLACE, 0, id))?.tenant
 }
 
-/** The deletion of a tenant does not remove these records, because they are stored under tenant number 0. */
+/**
+ * Removes the records of the tenant's sessions. Must be called when the tenant is deleted, because these records are
+ * stored under tenant number 0.
+ */
 export async function removePlaces(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   const where = { field: 'tenant', value: String(tenant) }
   for (const { id } of await readAll(store, PLACE, 0, where)) await store.remove(PLACE, 0, id)

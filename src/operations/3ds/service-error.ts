@@ -1,6 +1,6 @@
 import { CofferError, type ServiceError } from '../../errors.js'
 
-/** The status of an error of the bank, the directory server or the 3DS server. */
+/** The HTTP status of an answer if the bank, the directory server or the 3DS server has failed. */
 export const SERVICE_STATUS = 424
 
 export function serviceFailed(service: ServiceError): CofferError {

@@ -31,7 +31,7 @@ export interface ExampleContainer {
   mask: (typeof MASKS)[number]
 }
 
-/** The limit is needed because each cell repeats the masked example, and each application can choose the mask. */
+/** The limit is needed because each cell repeats the masked example, and a mask can give a long text. */
 const MAX_MASKED_CHARACTERS = 500
 /** The costs of reading a token, in steps of the budget. */
 const READ_STEPS = 20_000

@@ -62,7 +62,8 @@ const containersOutput = arrayOf(
     mask: {
       ...enumOf(...MASKS),
       description:
-        'shown: masked cells show the mask. none: the token has no mask. other: the mask needs other data, or is too long.',
+        'shown: masked cells show the mask. none: the token has no mask. ' +
+        'other: the mask needs other data, or its result is too long.',
     },
     'example?': anyJson('The made-up data of the example token.'),
   }),

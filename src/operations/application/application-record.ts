@@ -63,7 +63,7 @@ const ruleProperties = {
 } as const
 type RuleProperty = keyof typeof ruleProperties
 
-/** Only the rules of sessions have conditions. */
+/** Only rules of sessions may have conditions. `checkRights` refuses conditions in rules of applications. */
 export function ruleList<
   const N extends { required: readonly RuleProperty[]; needsOneOf?: readonly RuleProperty[] },
 >(description: string, needed: N) {
@@ -152,7 +152,7 @@ export function liveKeys({ keys }: Pick<ApplicationRecord, 'keys'>, now: number)
   return keys.filter((key) => !isExpired(key, now))
 }
 
-/** Also stores the record by which authentication finds the key. The default is a random key. */
+/** Without `chosen`, the key is random. Also stores the record by which authentication finds the key. */
 export async function issueKey(context: Context, application_id: string, chosen?: string) {
   const key = chosen ?? randomKey(context.random, API_KEY)
   const hash = await context.hashSecret(key)

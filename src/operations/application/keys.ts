@@ -145,7 +145,7 @@ const listKeys = query({
 
 const getKey = query({
   name: 'app key get',
-  summary: 'Get when and by whom a key was created, and when it expires.',
+  summary: 'Show who created a key and when, and when the key expires.',
   access: requires('application:read'),
   route: 'GET /applications/{application_id}/keys/{id}',
   input: oneKey,

@@ -23,7 +23,7 @@ const body = {
     description: 'A permission of the application; see coffer app permissions.',
   },
   rules: records.ruleList(
-    'An access rule. Of the rules that grant a permission, the one with the lowest priority number decides.',
+    'An access rule. If several rules grant a permission, the rule with the lowest priority number decides.',
     {
       required: ['priority', 'container', 'transform', 'permissions'],
     },

@@ -200,8 +200,8 @@ export const noun = {
       ...on('not-emulated', 'GET /not-emulated'),
       summary: 'Count the requests that got 501, because their area is not emulated.',
       details:
-        'In a path, {} replaces each part that may be an id. A start, a reset or `control request clear` begins a new count.\n' +
-        'A repeated request counts each time. A test suite can check that the list is empty.',
+        'In a path, {} replaces each part that may be an id. A server start, a reset or `control request clear` begins a new\n' +
+        'count. A repeated request counts each time. A test suite can check that the list is empty.',
       output: arrayOf(port.notEmulatedOutput),
       cli: { columns: ['method', 'path', 'count', 'area'] },
       run: async (session) => session.control().listNotEmulated(),
@@ -262,7 +262,7 @@ export const noun = {
     detached({
       ...on('network-token change', 'PUT /network-tokens/{id}', `${CREATE_EXAMPLE} --status inactive`),
       summary: 'Change the status of a network token as the network of the card.',
-      details: 'The log and webhooks name the system as the actor.',
+      details: 'In the log and in webhooks, the actor is the system.',
       input: closedInput(['id', 'status'], {
         id: networkTokenId,
         status: { type: 'string', enum: STATUSES, description: 'active, suspended or inactive.' },
@@ -311,7 +311,7 @@ function waiting(maximum: number) {
   } as const
 }
 
-/** A limit is needed, because each reactor that is built while the rule applies stores the details. */
+/** The limit of `error_details`. Each reactor or proxy that is built while the rule applies stores these details. */
 const MAX_DETAILS_CHARACTERS = 16 * 1024
 
 function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void {

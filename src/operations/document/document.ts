@@ -69,7 +69,7 @@ function associate({ document, index, isLast }: Place): Uint8Array {
   return Buffer.from(JSON.stringify(['document', document, index, isLast]))
 }
 
-/** A unit of work removes at most this number of chunks, because each removed chunk must be read first. */
+/** A unit of work removes at most this number of chunks, because each removed chunk is read first. */
 export const REMOVED_AT_ONCE = 16
 
 /** Removes the chunks from the index `from` on, and skips missing chunks. */

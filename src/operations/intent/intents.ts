@@ -1,4 +1,4 @@
-/** A payload of a wallet can also create a token intent. */
+/** Token intents come from the operation `intent create`, and from payloads of Google Pay. */
 import { formatDate } from '../../domain/dates.js'
 import type { IntentRecord } from '../../domain/records/records.js'
 import type { TspDetails } from '../../domain/records/token-record.js'

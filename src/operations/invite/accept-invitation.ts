@@ -19,7 +19,7 @@ import type { StoreReader } from '../../storage/store.js'
 import { addMember, isMember, memberOutput, viewMember } from '../member/noun.js'
 import { endLink } from './mail.js'
 
-const ASK_AGAIN = 'Ask the person who invited you to send it again.'
+const ASK_AGAIN = 'Ask the person who invited you to send the invitation again.'
 const DEAD_LINKS = {
   unknown: [404, 'This link is unknown', `Open the complete link from the mail. ${ASK_AGAIN}`],
   used: [410, 'This link has been used', 'If it was not you who accepted, tell the person who invited you.'],

@@ -61,7 +61,10 @@ export async function addMail({ store, createUuid }: EventTools, tenant: number,
   return { kind: 'mail' as const, tenant, lane: '', id: mail.id }
 }
 
-/** Returns base64url (RFC 4648, 5) that does not begin with a hyphen, because a command would parse it as an option. */
+/**
+ * Returns base64url (RFC 4648, 5) that does not begin with a hyphen. A command would parse a text with a hyphen at the
+ * beginning as an option.
+ */
 export function randomSecret(random: RandomSource): string {
   const secret = Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
   return secret.startsWith('-') ? randomSecret(random) : secret

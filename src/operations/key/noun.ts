@@ -17,7 +17,7 @@ const newKeyOutput = component('NewClientKey', ['id', 'public_key_pem', 'expires
   ...shown,
   public_key_pem: {
     ...text,
-    description: 'Only in this answer. Between its lines are the 32 bytes of an X25519 key, as base64.',
+    description: 'Only in this answer. The PEM contains only the 32 bytes of an X25519 key, as base64.',
   },
 })
 
@@ -42,7 +42,7 @@ const createKey = change({
   details:
     'The vault keeps the private half and never shows it. The public half is shown once. A client encrypts data as a\n' +
     'compact JWE with ECDH-ES (X25519) and A256GCM, and writes the id of the key into the JWE header kid. Then store the JWE\n' +
-    'with encrypted instead of data:\n' +
+    'in the attribute encrypted, instead of data:\n' +
     `coffer token create --type card --encrypted JWE. A tenant has at most ${MAX_KEYS} keys.`,
   http: {
     status: 201,

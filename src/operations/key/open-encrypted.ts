@@ -16,7 +16,7 @@ const NO_KEY = {
 
 /**
  * Decrypts the JSON value that a client has encrypted for a key of the caller's tenant. The error does not contain the
- * reason. The steps for an unknown key are the same as for a known key, so that the time reveals nothing.
+ * reason. An unknown key takes the same time as a known key, so that the time does not reveal which keys exist.
  * @throws CofferError `validation` under `encrypted`, or `too_much_work` if too many keys had to be tried
  */
 export async function openEncrypted(context: Context, { kid, parts }: Jwe, budget: Budget): Promise<unknown> {
@@ -25,7 +25,7 @@ export async function openEncrypted(context: Context, { kid, parts }: Jwe, budge
   const keys =
     kid === undefined ? await listAll(context) : [await store.get('client_key', caller.tenant, kid)]
   for (const [at, key] of keys.entries()) {
-    // Without `kid`, every key of the tenant may have to be tried.
+    // Without `kid`, several keys may be tried. Each try after the first counts against the budget of the request.
     if (at > 0) useBudget(budget)
     else turns.use(OPENED_STEPS)
     if (turns.isOver) await turns.next()

@@ -38,7 +38,7 @@ const filters = {
   entity_type: {
     ...textOf(
       100,
-      'Only records of this type of entity; see coffer log entity-types. token includes cards and banks.',
+      'Only records of this type of entity; see coffer log entity-types. The type token includes cards and banks.',
     ),
     ...onlyOf(Object.keys(ENTITY_TYPES)),
   },

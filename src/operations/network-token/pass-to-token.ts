@@ -6,7 +6,7 @@ import { KIND } from './records.js'
 
 /**
  * Links the network token of a token intent with the token that was created from the intent. If the network token was
- * created from another token, it keeps the id of that token.
+ * created from another token, the network token keeps the id of that token.
  */
 export async function passToToken(context: Context, intent: IntentRecord, tokenId: string): Promise<void> {
   const { store, caller } = context

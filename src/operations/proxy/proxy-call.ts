@@ -67,7 +67,7 @@ async function readKeylessCaller(
       'This proxy, or its application, was deleted or changed during the call.',
     )
   }
-  // The rights are always read again, because the change counters of shared engines do not count changes of proxies.
+  // The rights are always read again, because the PostgreSQL store does not count changes of proxies.
   return { ...caller, source: { isCurrent: () => false, read } }
 }
 

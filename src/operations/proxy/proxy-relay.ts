@@ -51,7 +51,7 @@ const CONNECTIONS = ['close', 'keep-alive']
 /** The key or id of a proxy, or the URL of a destination that is called without a proxy. */
 export type Target = { key: string } | { id: string } | { url: string }
 
-/** @throws CofferError of the call, of expressions and of transforms */
+/** @throws CofferError if the call, an expression or a transform fails */
 export async function callDestination(session: Session, request: RelayRequest, target: Target) {
   if (!session.caller.isNoReveal) return relay(session, request, target)
   const secrets = new Secrets()

@@ -36,7 +36,7 @@ interface TransformedMessage {
 
 /**
  * Applies the transforms of a proxy to a message.
- * @throws CofferError of the code, `validation` or `bad_gateway` if the body is not text, or `unauthenticated` or
+ * @throws CofferError if the code fails, `validation` or `bad_gateway` if the body is not text, or `unauthenticated` or
  * `forbidden` if the caller has lost its rights
  */
 export async function transform(

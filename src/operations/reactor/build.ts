@@ -17,7 +17,7 @@ import type { CheckTools } from '../../framework/declaration.js'
 import { text } from '../../framework/output.js'
 import type { LinkedPackage } from '../../framework/ports/linker.js'
 
-/** `code` is undefined if the code comes from a formula. */
+/** `code` is undefined if the code comes from a formula, or if a transform has no code. */
 export interface BuiltCode {
   code?: string | undefined
   runtime?: RuntimeOptions | undefined

@@ -1,6 +1,6 @@
 /**
- * Finds the caller that code acts as: an application, or a caller with the permissions of the runtime. Each call of the
- * code is authorized with the rights at the time of the call.
+ * Finds the caller that code acts as: an application, or a caller with the permissions of the runtime. Each
+ * operation that the code calls is authorized with the rights at the time of the call.
  */
 import { isExpired } from '../../domain/access/application.js'
 import type { Permission } from '../../domain/access/permissions.js'
@@ -36,8 +36,8 @@ export interface CodeActor {
 }
 
 /**
- * A call of the code is refused if the caller who started the code is no longer allowed to start it. The call is also
- * refused if the application, the reactor or the proxy was deleted.
+ * An operation that the code calls is refused if the caller who started the code is no longer allowed to start it. The
+ * operation is also refused if the application, the reactor or the proxy was deleted.
  */
 export async function readCodeActor(
   session: Session,

@@ -1,6 +1,6 @@
 /**
- * Runs a reactor asynchronously, after its call was answered. The result of the run is kept for a day, or
- * sent to the `callback_url` of the call.
+ * Runs a reactor asynchronously, after the request was answered. The result of the run is kept for a day, or sent to
+ * the `callback_url` of the request.
  */
 import { sizeOf } from '../../domain/expression/budget.js'
 import { tryJson } from '../../domain/json/json.js'
@@ -49,9 +49,10 @@ export const reactNow = detached({
   summary: 'Run a reactor with arguments, in which {{ token id }} stands for the data of the token.',
   details:
     'If an expression is a whole string, its value keeps its JSON type. Inside other text, the value becomes text. At most\n' +
-    '100 tokens. Parameters that the formula declares are required and cast. The setting reactors.undeclared_args decides\n' +
-    'whether other parameters are passed on. If code returns an HTTP answer of its own, the command prints this answer as\n' +
-    'res. With callback_url in the body, the run begins later, and its answer is sent to this address.',
+    '100 tokens. Parameters that the formula declares are cast, and required unless they are optional. The setting\n' +
+    'reactors.undeclared_args decides whether other parameters are passed on. If code returns an HTTP answer of its own, the\n' +
+    'command prints this answer as res. With callback_url in the body, the run begins later, and its answer is sent to\n' +
+    'this address.',
   route: 'POST /reactors/{id}/react',
   http: { ...react.running.http, mayAnswer: 'anything' },
   output: react.responseOutput,
@@ -125,7 +126,7 @@ async function startWithCallback(
 }
 
 interface Work<T> {
-  /** Is called in the unit of work that answers the call. `id`: the id of the run. */
+  /** Is called in the unit of work that answers the request. `id`: the id of the run. */
   begin(context: Context, id: string): Promise<T>
   /** The returned function stores the answer of the run, in the unit of work that stores the run. */
   keep(session: Session, id: string, prepared: react.Prepared): react.Keep
@@ -179,7 +180,7 @@ export const getResult = detached({
     'coffer reactor result greet "$(echo Ada | coffer reactor react-async greet --args name=- -o value --fields asyncReactorRequestId)"',
   ],
   async run({ background, claims, inUnit, caller }, { id, request_id }) {
-    // This is read before the result. If the run ends between the two reads, the second read finds the result.
+    // `isRunning` is read before the result. If the run ends between the two reads, the second read finds the result.
     const isRunning = background.has(request_id) || (await claims.has(caller.tenant, request_id))
     const { error, res, result } = await inUnit(async (context) => {
       await requireRecord(context, 'reactor', id)
@@ -197,8 +198,8 @@ export const getResult = detached({
 })
 
 /**
- * A caller may read only results with the same key. Each session has a separate key, because another session of the
- * application may have fewer rights. A caller in no-reveal mode also has a separate key.
+ * A caller may read only results with the same starter key. Each session has a separate key, because another session
+ * of the application may have fewer rights. A caller in no-reveal mode also has a separate key.
  */
 function starterKey(caller: Caller): string {
   const key =

@@ -93,7 +93,7 @@ export function createClientCall(session: Session, actor: Caller, { secrets, giv
   return Object.assign(perform, { traceId: session.traceId })
 }
 
-/** When the returned caller allows the plaintext of a token, it adds the id of the token to `revealed`. */
+/** When the returned caller allows the plaintext of a token, the caller adds the id of the token to `revealed`. */
 function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
   return deriveCaller(actor, ({ transform }) => ({
     transform: (permission, target, orBy) => {

@@ -319,7 +319,7 @@ async function readBody(context: Context, given: Given, formula_id: string | und
   }
 }
 
-/** Replaces an application without an id with null, which removes the current application. */
+/** If the patch has an application without an id, sets `application` to null, which removes the application. */
 export function unbinding<P extends { application?: { id?: string } | null }>(patch: P): P {
   const { application } = patch
   return application != null && application.id === undefined ? { ...patch, application: null } : patch

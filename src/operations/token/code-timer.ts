@@ -48,7 +48,7 @@ async function startTimer(
   return { until: store.codeTime + lastsMs, timer: id }
 }
 
-/** Removes the timer of a replaced or deleted code. The sweep removes expired timers. */
+/** Removes the timer of a replaced or deleted code. The timer is missing if the sweep has removed it. */
 export async function stopTimer(store: StoreWriter, tenant: number, code: CardCode | undefined) {
   const { timer } = code ?? {}
   if (timer !== undefined && (await store.get('code_timer', tenant, timer)) !== undefined)

@@ -37,7 +37,7 @@ interface Access {
   reached?(record: UsedRecord): void
   /** By default, each place with an unknown token gets an error. */
   unknownError?(ids: readonly string[], errors: PropertyErrors): CofferError
-  /** The value of `{{ encrypted }}`. `value` is undefined if the request does not have the header. */
+  /** `value`: the value of `{{ encrypted }}`. Undefined if the request lacks the header. `header`: the name of the header. */
   encrypted?: { header: string; value: unknown }
   /** The values of `{{ config: name }}`. */
   configuration?: Readonly<Record<string, unknown>> | undefined

@@ -56,7 +56,7 @@ export async function countCreation(
 /** Removes the records that belong to a deleted token. The creation of the token still counts. */
 export async function removeDependents({ store, caller: { tenant } }: Context, token: TokenRecord) {
   const { id, created_at, code } = token
-  // The reads start together, because a shared store answers concurrent reads with one statement.
+  // The reads start together, because PostgreSQL then answers all of them with one statement.
   await Promise.all([
     putActivity(store, tenant, activityOf(id, created_at)),
     recordDeletion(store, tenant, token),
@@ -154,7 +154,7 @@ export async function sweepExpired(
 
 /**
  * Applies the setting `logs.keep`, but keeps log records that the sink of this server has not received. After
- * a jump of the clock, drops nothing.
+ * a jump of the clock, `purgeBefore` is used in place of the current time.
  */
 async function dropOldLogs(store: Host['store'], sink: string | undefined): Promise<void> {
   const before = await store.read(async (reader) => {

@@ -22,7 +22,7 @@ const RULE_STEPS = 20
 
 type Recorded = Pick<UsedRecord, 'id' | 'type' | 'created_at' | 'is_intent' | 'entity'>
 
-/** This access does not count in the usage report. */
+/** Logs an access that does not count in the usage report. */
 export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   const entry = as && { ...as, message: messageAbout(record, as.message) }
   const { id, type } = record

@@ -18,7 +18,7 @@ export const UPDATED = { operation: 'update', message: 'Token updated' } as cons
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
 export const readDeclaration = { isExplainable: true, plaintext: 'masked', log: READ } as const
 
-/** The names of records in log messages, if the record is neither a token nor a token intent. */
+/** The names in log messages of the kinds of records that are neither tokens nor token intents. */
 const USED_NAMES = {
   network_token: 'Network token',
   google_pay: 'Google Pay',
@@ -47,7 +47,7 @@ export function entityTypeOf({ type, is_intent, entity }: Named & Pick<UsedRecor
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
-/** For a record that is no token, the message names the record instead of "Token". */
+/** If the record is no token, replaces the word "Token" in the message by the name of the kind of record. */
 export function messageAbout({ is_intent, entity }: Named, message: string): string {
   if (entity !== undefined) return message.replace('Token', USED_NAMES[entity])
   return is_intent ? message.replace('Token', 'Token intent') : message

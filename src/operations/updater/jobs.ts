@@ -24,8 +24,8 @@ export const createJob = change({
   name: 'updater job create',
   summary: 'Create a job that updates the cards of a file.',
   details:
-    'Then upload the file within an hour: coffer updater job upload, or a PUT to upload_url. It is CSV with the columns\n' +
-    'token, expiration_year (2 digits), expiration_month and merchant_id. Only token is required.',
+    'Then upload the file within an hour: coffer updater job upload, or a PUT to upload_url. The file is CSV with the\n' +
+    'columns token, expiration_year (2 digits), expiration_month and merchant_id. Only token is required.',
   access: requires('account-updater:job:create'),
   route: 'POST /account-updater/jobs',
   http: { status: 201, body: { types: ['application/json'], isOptional: true } },
@@ -33,7 +33,8 @@ export const createJob = change({
   input: inputSchema([], {
     deduplicate_tokens: {
       type: 'boolean',
-      description: 'Update and return existing tokens of new cards. Default: the setting of the tenant.',
+      description:
+        'Whether existing tokens of the new cards are updated and returned. Default: the setting of the tenant.',
     },
     merchant_id: { type: 'string', description: 'Accepted, without effect.' },
     result_version: {

@@ -90,7 +90,7 @@ async function processRows(
   const requests = job.requests + rows.length
   const after = { ...job, read, results, requests, parts: job.parts + (lines.length > 0 ? 1 : 0) }
   if (read >= text.length) {
-    // During a jump of the clock, this is the end of the jump, so that the result can still be downloaded afterwards.
+    // During a jump of the clock, `completed_at` is the end of the jump, so that the result can be downloaded later.
     const completed_at = formatDate(store.keptFrom)
     await end(context, { ...after, status: 'completed', completed_at })
     return true

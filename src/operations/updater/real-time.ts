@@ -33,7 +33,8 @@ export const updateNow = change({
     },
     deduplicate_token: {
       type: 'boolean',
-      description: 'Update and return an existing token of the new card. Default: the setting of the tenant.',
+      description:
+        'Whether an existing token of the new card is updated and returned. Default: the setting of the tenant.',
     },
     merchant_id: { type: 'string', description: 'Accepted, without effect.' },
   }),

@@ -35,7 +35,7 @@ export const copyVault = offline({
   summary: 'Copy the vault to another directory or store.',
   details:
     'Ids, logs, keys and key slots stay the same. A vault in a directory must not be open elsewhere. A vault in a store is\n' +
-    'copied in its state at the beginning. The copied rows are read again, counted, and compared with a digest of the\n' +
+    'copied as it is when the copy begins. The copied rows are read again, counted, and compared with a digest of the\n' +
     'original rows. After an interruption, run the command again: it starts from the beginning. After the copy, use only one\n' +
     'of the two vaults, because a change in one vault does not change the other.\n' +
     'With --skip-damaged, rows that cannot be read are left out and counted by kind. Each log starts a new chain with\n' +

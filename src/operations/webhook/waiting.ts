@@ -170,7 +170,7 @@ export async function dropExcess(
   const drop = async (most: number, dropSome: typeof dropBatches) => {
     for (let left = most; left > 0; ) {
       const count = await store.write(async (writer) => {
-        // If the stored number has changed, another process drops the same events.
+        // If the stored number of dropped events has changed, another process drops the same events.
         if ((await droppedOf(writer, hook)) !== before + dropped) return 0
         const count = await dropSome(writer, hook, left)
         if (count > 0) await noteDropped({ store: writer, createUuid }, hook, count)
@@ -233,8 +233,8 @@ async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: numbe
 
 /**
  * Removes batches that were stored before the oldest waiting batch, because their events no longer wait for a webhook.
- * These batches must also be older by {@link CERTAIN_MS}, because concurrent units of work can be stored in a different
- * order than they began.
+ * A removed batch is older than the oldest waiting batch by at least {@link CERTAIN_MS}, because concurrent units of
+ * work can be stored in a different order than they began.
  */
 export async function removeTaken(store: Store, tenant: number): Promise<void> {
   for (let found = AT_ONCE; found === AT_ONCE; ) {

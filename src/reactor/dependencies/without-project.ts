@@ -89,7 +89,7 @@ export class ModulesLinker implements Linker {
   }
 }
 
-/** Takes packages from the projects, and packages that no project has from the bundles. */
+/** Takes a package from the projects. If no project has the package, takes its bundle. */
 export function linkBoth(project: Linker, modules: Linker): Linker {
   const withoutBundle = (findings: readonly DependencyFinding[]) =>
     findings.filter(({ name, version }) => modules.find({ [name]: version }).length > 0)

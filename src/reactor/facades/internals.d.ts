@@ -12,13 +12,13 @@ declare module 'coffer:internals' {
     functions: Record<string, (bytes: unknown, options?: unknown) => Buffer>
     readConstants(): Record<string, number>
   }
-  /** A callback inherits these values from the callback that scheduled it. */
+  /** Values that a callback inherits from the callback that scheduled it. */
   export const scope: {
     get(key: object): unknown
     run(key: object, value: unknown, work: () => unknown): unknown
     /** Changes the value of `key` in the rest of the current callback, and in all callbacks that the rest schedules. */
     enter(key: object, value: unknown): void
-    /** The returned function calls `work` with the values that are current now. */
+    /** The returned function calls `work` with the values that were current when `capture` was called. */
     capture(): (work: () => unknown) => unknown
   }
 }

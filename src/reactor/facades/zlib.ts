@@ -50,7 +50,7 @@ class Zlib extends Transform {
       done(error as Error)
     }
   }
-  /** All output comes at the end. */
+  /** Writes nothing, because all output comes at the end. */
   flush(...args: unknown[]): void {
     const done = args.at(-1)
     if (typeof done === 'function') process.nextTick(done as () => void)

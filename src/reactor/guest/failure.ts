@@ -11,7 +11,7 @@ const UNSAID = 'The code gave no reason'
 
 /**
  * Returns undefined if `thrown` is no CustomHttpResponseError. The class is recognized by its name, because packages
- * can contain copies of it.
+ * can contain copies of this class.
  */
 export function readThrownResponse(thrown: unknown): object | undefined {
   if (!isObject(thrown) || thrown.name !== 'CustomHttpResponseError' || !Number.isInteger(thrown.status))

@@ -11,7 +11,10 @@ export interface Epoch {
   /** The time that the code reads. Undefined: the real time. */
   time?: GuestTime | undefined
   setTimeout?: ((callback: () => void, ms: number) => unknown) | undefined
-  /** Pending calls of Node use time and memory, so the guest becomes idle only after these calls have settled. */
+  /**
+   * Pending calls of Node's functions use time and memory, so the guest becomes idle only after these calls have
+   * settled.
+   */
   readonly pending: Set<Promise<unknown>>
 }
 

@@ -71,7 +71,8 @@ class Guest {
   /** Reports that the guest is idle, after all work of the last run is finished. */
   #rest(): void {
     const { pending } = this.#epoch
-    // Reports from the event loop: if the code has started an endless chain of microtasks, no report may follow.
+    // Reports from the event loop: if the code has started an endless chain of microtasks, the guest must not report
+    // that it is idle.
     setImmediate(() => {
       if (pending.size === 0) send({ kind: 'idle' })
       else void Promise.allSettled(pending).then(() => this.#rest())

@@ -11,7 +11,7 @@ const MAX_ITEMS = 100
 const CONSOLE_DEPTH = 4
 const { isDate, isMap, isRegExp, isSet } = types
 const { custom } = nodeInspect
-/** Read when the guest starts, before reactor code can change it. */
+/** These methods are read when the guest starts, before reactor code can change them. */
 const { getTime } = Date.prototype
 const { toString: toPattern } = RegExp.prototype
 const { toString: toSource } = Function.prototype
@@ -60,7 +60,7 @@ function createCopier(describeError: DescribeError) {
 
   return copy
 
-  /** Copies one level more than `depth`. If `alone`, an error becomes plain text. */
+  /** Copies one level more than `depth`. If `alone` is true, an error becomes plain text. */
   function copy(value: unknown, depth: number, alone = false): unknown {
     if (typeof value === 'function') return label(describeFunction(value))
     if (typeof value !== 'object' || value === null) return value

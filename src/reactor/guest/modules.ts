@@ -171,7 +171,7 @@ export function createBundles(directory: string | undefined): (name: string) => 
   }
 }
 
-/** If two files differ only in their extension, the file with `.js` comes last. */
+/** If two files differ only in their extension, the file with `.js` comes last, and replaces the other file. */
 function listBundles(directory: string): string[] {
   const namesIn = (path: string) => tryRead(() => readdirSync(path)) ?? []
   const below = (path: string, depth: number): string[] =>

@@ -1,6 +1,6 @@
 /**
- * Parses reactor code, and rewrites harmless text that SES refuses. Runs in the guest, because parsing hostile text can
- * take long.
+ * Parses reactor code, and rewrites harmless text that SES refuses. Runs in the guest or in the process of the linker,
+ * because parsing hostile text can take long.
  */
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
 import type { Fault, Position } from '../messages.js'

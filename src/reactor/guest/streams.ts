@@ -364,7 +364,7 @@ export function streamOf(bytes: Bytes): ReadableStream {
 }
 
 /**
- * Reads a whole stream of bytes, which stays locked.
+ * Reads a whole stream of bytes. The stream stays locked.
  * @throws TypeError for chunks that are no bytes, RangeError if the stream is too long, and errors of the source
  */
 export async function collect(stream: ReadableStream): Promise<Bytes> {

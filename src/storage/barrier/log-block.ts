@@ -10,7 +10,7 @@ import type { Condition } from '../store.js'
 /** The approximate size of a log record in a row, without its `entity_id` and `trace_id`. */
 const ITEM_BYTES = 51
 
-/** A log record in memory. Many records share one `shape`, which has the attributes that are equal in all of them. */
+/** A log record in memory. `shape` has the attributes that several records share, for example the actor. */
 export interface LogLine {
   /** ms since the epoch. */
   readonly time: number
@@ -176,8 +176,8 @@ export function openEntries(
 }
 
 /**
- * Records have associated data of another length. Therefore sealed entries never open as a record, and a sealed record
- * never opens as entries.
+ * This associated data is shorter than the associated data of a record. Therefore sealed entries never open as a
+ * record, and a sealed record never opens as entries.
  */
 function associate(keys: RecordKeys, id: Uint8Array): Uint8Array {
   return keys.index.digest(`["waiting","${Buffer.from(id).toString('hex')}"]`)

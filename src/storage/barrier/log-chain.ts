@@ -21,7 +21,7 @@ import { takeBatches } from '../taken-batches.js'
 import { addLine, countTypes, type LogFilter, type LogLine, latestOf, unpack } from './log-block.js'
 import * as sealing from './sealing.js'
 
-/** An engine that only one process uses has only this chain. */
+/** In an engine that only one process uses, each log has only this chain. */
 export const FIRST_CHAIN = 1
 const VALUE_BYTES = 16
 /** After this number of opened blocks, the reader lets other requests run. */

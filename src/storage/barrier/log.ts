@@ -67,12 +67,13 @@ export class Log {
     const total = await this.#countMatches(filter, pending.length)
     const skip = (page - 1) * size
     if (total !== undefined && skip >= total) return { records: [], total }
-    // If a log has only one chain, the query skips whole blocks of this chain without opening them.
+    // If every record matches and the log has only one chain, this chain skips whole blocks without opening them.
     const isOnly = filter.isAll && this.#chains.length === 1 && (!this.#isListed || pending.length === 0)
     const passed = isOnly ? skip : 0
     const newest = pending.slice(0, Math.max(0, pending.length - passed))
     const sources = this.#chains.map((chain) => chain.find(filter, Math.max(0, passed - pending.length)))
-    // In an engine that one process uses, pending entries are newer than the chain, even if the clock went back.
+    // In an engine that one process uses, pending entries are newer than all records of the chain, even if the
+    // clock went back.
     const all = this.#isListed ? [concat(newest), ...sources] : [concat(newest, sources[0])]
     return mergePage(all, { skip: skip - passed, size, total, isUncounted })
   }

@@ -1,4 +1,7 @@
-/** Caches opened records of kinds that every request reads. A change of one record invalidates its whole kind. */
+/**
+ * Caches opened records of kinds that every request reads. A change of one record invalidates all cached records of its
+ * kind.
+ */
 import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
 
@@ -25,7 +28,7 @@ export class RecordCache {
     return known?.counter === counter ? known.records.get(`${tenant}/${id}`) : undefined
   }
 
-  /** Freezes the record. Requires: the record has no expiry, and was read while its kind had this counter. */
+  /** Freezes the record. Requires: the record has no expiry, and `counter` was current when the record was read. */
   put(kind: Kind, tenant: number, id: string, counter: number, record: RecordOf[Kind]): void {
     let known = this.#kinds.get(kind)
     if (known?.counter !== counter || known.records.size >= MAX_RECORDS) {

@@ -73,7 +73,7 @@ function openTenant(keys: VaultKeys, row: Row): RecordOf['tenant'] | undefined {
 
 /**
  * Verifies the seal of each row. Calls `verify` twice: the first call only collects the keys in the records of tenants,
- * because the record of a tenant may come after the rows that need its keys. Reports one finding for each tenant whose
+ * because the record of a tenant may come after the other rows of the tenant. Reports one finding for each tenant whose
  * keys are lost.
  */
 export async function verifySeals(

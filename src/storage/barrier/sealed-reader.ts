@@ -46,7 +46,7 @@ type SealedLocation<K extends Kind> = RecordLocation<K> & ({ row: Row } | { reco
 export class SealedReader<Rows extends EngineReader = EngineReader> implements StoreReader {
   protected readonly rows: Rows
   protected readonly shared: SharedState
-  /** The keys of the tenant that was used last, because most units of work use only one tenant. */
+  /** Caches the keys of the last used tenant. One tenant is enough, because most units of work use only one. */
   #used: { tenant: number; keys: RecordKeys } | undefined
 
   constructor(rows: Rows, shared: SharedState) {

@@ -12,7 +12,7 @@ import { SealedWriter } from './sealed-writer.js'
 
 const MAX_HEADS = 1024
 
-/** How the clock of a vault under test differs from the clock of the engine: see {@link SharedState}. */
+/** Additional clocks of a vault under test: see {@link SharedState}. */
 interface TestTimes {
   codeLag?: SharedState['codeLag']
   clockEnd?: SharedState['clockEnd'] | undefined

@@ -103,7 +103,7 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
     throw new CofferError('not_found', `There is no ${kind} with this id.`)
   }
 
-  /** Purges an expired record with this id. */
+  /** Purges an expired record with this id. @throws CofferError `conflict` if the id is not free */
   async #ensureFree(kind: Kind, tenant: number, id: Uint8Array): Promise<void> {
     const row = await this.rows.get(KINDS[kind], tenant, id, { expired: true })
     if (row === undefined) return

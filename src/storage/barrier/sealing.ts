@@ -51,8 +51,8 @@ export function keysOfRecord<K extends Kind>(
 
 export function idOf(record: RecordOf[Kind]): string {
   // The record of a tenant is stored under the tenant's number, because other rows contain only this number. The
-  // tenant's UUID is one of the row's keys. The type is checked, because other records can have an attribute `number`
-  // that is a text.
+  // tenant's UUID is one of the row's keys. The type of `number` is checked, because `number` is a text in some other
+  // records.
   if ('number' in record && typeof record.number === 'number') return String(record.number)
   return 'id' in record ? record.id : ''
 }
@@ -63,7 +63,7 @@ export function openRecord(keys: RecordKeys, row: SealedVersion): RecordOf[Kind]
   return record
 }
 
-/** Returns undefined if the row was sealed with another key, or for another id or version. */
+/** Returns undefined if the seal is damaged, or was made with another key, or for another id or version of the row. */
 export function openIfWhole(keys: RecordKeys, row: SealedVersion): RecordOf[Kind] | undefined {
   const plain = keys.data.open(row.sealed, associate(row.id, row.rev))
   if (plain === undefined) return undefined
@@ -100,8 +100,8 @@ export function openCursor(keys: RecordKeys, about: string, cursor: string): num
 }
 
 /**
- * Records have associated data of another length. Therefore a sealed cursor never opens as a record, and a sealed
- * record never opens as a cursor.
+ * This associated data is shorter than the associated data of a record. Therefore a sealed cursor never opens as a
+ * record, and a sealed record never opens as a cursor.
  */
 function associateCursor(keys: RecordKeys, about: string): Uint8Array {
   return keys.index.digest(`["cursor",${JSON.stringify(about)}]`)
@@ -120,7 +120,7 @@ export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
   return keys.index.recall(`["all",${KINDS[kind]}]`).subarray(0, KEY_BYTES)
 }
 
-/** The digests of these fields are cached, because many records and the rules of callers have the same few values. */
+/** The digests of these fields are cached, because many records and access rules contain the same few values. */
 const SHARED: ReadonlySet<string> = new Set(['application', 'container', 'ancestor', 'containers', 'month'])
 
 function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: IndexField): Uint8Array {

@@ -1,6 +1,6 @@
 /**
  * Flushes and compactions. A server runs both in small slices between units of work. Their results take effect while no
- * unit of work runs.
+ * unit of work runs. In this file, "log" means the write-ahead log.
  */
 import type { Awaitable, VaultRows } from '../engine.js'
 import { type Attempt, attempt } from '../lsm/attempt.js'
@@ -36,7 +36,7 @@ export class BackgroundJobs {
   #flushing: Promise<void> | undefined
   #compacting: Promise<void> | undefined
   readonly #busy = new Set<string>()
-  /** The kinds of work whose failure was reported. A success removes the kind. */
+  /** The kinds of work whose failure was reported. When the work succeeds, its kind is removed from this set. */
   readonly #reported = new Set<Attempt>()
   #seen = 0
   #failedMs = 0
@@ -48,7 +48,7 @@ export class BackgroundJobs {
     this.#runExclusive = runExclusive
   }
 
-  /** Ends the jobs. The next opening of the vault completes a flush that had begun. */
+  /** Ends the jobs. An unfinished flush loses nothing, because its rows are still in the log. */
   async close(): Promise<void> {
     this.#isClosing = true
     await this.#flushing

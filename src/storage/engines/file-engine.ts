@@ -1,4 +1,7 @@
-/** The engine on disk: runs units of work one by one over an LSM tree. */
+/**
+ * The engine on disk: runs units of work one by one over an LSM tree. In this file, "log" means the write-ahead log,
+ * and "log entries" are the entries of tenants' logs.
+ */
 import type { Awaitable } from '../../domain/awaitable.js'
 import * as port from '../engine.js'
 import { attempt } from '../lsm/attempt.js'
@@ -16,7 +19,7 @@ import { ANYTHING, BackgroundJobs } from './background.js'
 import { TaskQueue } from './task-queue.js'
 
 export interface FileEngineOptions extends LsmOptions {
-  /** A command flushes the log when it closes the vault. A server flushes the log in the background. */
+  /** A server flushes the log in the background. A command flushes a large log when the command closes the vault. */
   role: 'command' | 'server'
   flushAt?: Size
   /**
@@ -161,7 +164,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     const isCommand = this.#options.role === 'command'
     try {
       await this.#groupCommit.commitAll()
-      // If an earlier attempt to overwrite a removed row failed, `hasRemoved` is true, and the flush tries again.
+      // If the log still contains a removed row, `hasRemoved` is true. Then even a small log is flushed.
       const mayLeave = isCommand && !this.#tree.memtable.hasRemoved
       await this.#background.flushIfLarger(mayLeave ? LEFT_AT_MOST : ANYTHING)
       const compact = () => this.#background.compactNow(CLOSING_COMPACTION)

@@ -22,7 +22,7 @@ const SEALED_AT_ONCE = 32
 export interface MemoryState {
   readonly layers: readonly Memtable[]
   readonly counters: Counters
-  /** The first fork sets these rows, with which all forks begin. */
+  /** The rows with which all forks of this state begin. The first fork sets this field. */
   forked?: Memtable
 }
 

@@ -62,7 +62,7 @@ export class TaskQueue {
         if (this.#isSliceOver) await this.#yieldToOthers()
         continue
       }
-      // Units from the same turn of the event loop share the commit.
+      // Waits for units that are requested in this turn of the event loop, so that these units share the commit.
       await this.#yieldToOthers()
       await this.#runWaiting()
       await rounds.end()

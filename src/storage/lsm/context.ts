@@ -32,7 +32,7 @@ export interface LsmContext extends LsmOptions {
    * not evict blocks of indexes.
    */
   readonly records: BoundedMap<number, Buffer>
-  /** The number of the next opened table. The keys of the caches contain these numbers. */
+  /** The number that the next opened table gets. The keys of the caches contain the numbers of tables. */
   tables: number
 }
 

@@ -4,23 +4,23 @@
  *   transaction ── enqueue ──▶ group: uncommitted changes and entries
  *                                │ commit: one frame
  *                                ▼
- *                              log: unsynced changes and entries
+ *                              WAL (write-ahead log): unsynced changes and entries
  *                                │ sync
  *                                ▼
  *                              durable: readers see it, and waiting transactions are acknowledged
  *
  * A transaction that only reads is acknowledged immediately, if its log entries can wait. Until these log entries are
- * durable, they are pending: readers of the log see them, and a crash would lose them.
+ * durable, they are pending: queries of a tenant's log find them, and a crash would lose them.
  *
  * The table shows which fields contain the changes and log entries of a transaction, in each state of the transaction.
  *
  *   state               changes                      log entries                          acknowledged
  *   in the group        group.changes, #newChanges   group.entries; also group.pending    only if its entries can wait
  *                                                    after its acknowledgement
- *   in the log          #newChanges                  #unsyncedEntries                     yes
+ *   in the WAL          #newChanges                  #unsyncedEntries                     yes
  *   durable             none: they are in the tree   none: they are in the tree           yes
- *   failed              none: they are lost          acknowledged entries move to         otherwise it receives the
- *                                                    entries and pending of the group     error
+ *   failed              none: they are lost          if acknowledged: group.entries and   if not acknowledged yet, it
+ *                                                    group.pending of the next group      receives the error
  *
  * `group.waiting` contains the transactions of the group that are not acknowledged. After a failed write, `failure` is
  * set until the next frame or sync succeeds. While `failure` is set, every transaction of a group waits. `#patience`
@@ -63,7 +63,7 @@ export class GroupCommit {
   readonly #recordWrite: (error?: unknown) => void
   #group = new Group()
   #unsyncedEntries: LogEntry[] = []
-  /** Changes that only writers see: the changes of the group, and unsynced changes in the log. */
+  /** Changes that only writers see: the changes of the group, and unsynced changes in the write-ahead log. */
   #newChanges = new Memtable()
   readonly #patience = new Deadline(MAX_PENDING_MS)
 

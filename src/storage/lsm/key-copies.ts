@@ -1,8 +1,8 @@
 /**
  * The second copy of the rows that hold the keys of tenants, so that the loss of a single table never loses a tenant's
- * keys. The copy is a sorted table with only these rows. `state` lists the copy apart from the other tables, and reads
- * and compactions do not use the copy. A flush that changes one of these rows writes a new copy, and `state` adopts the
- * new copy together with the flushed rows.
+ * keys. The copy is a sorted table with only these rows. `state` lists the copy apart from the other tables. Queries
+ * and compactions do not use the copy. A flush that changes one of these rows writes a new copy. One new `state` then
+ * lists the new copy and the flushed tables.
  */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'

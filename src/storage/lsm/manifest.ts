@@ -1,6 +1,7 @@
 /**
- * The manifest lists the tables and logs of the vault. It is stored in the file `state`, and each change of the tables
- * or logs writes a new `state`. When the vault is opened, files that `state` does not list are removed.
+ * The manifest is the list of the vault's tables and write-ahead logs ("logs" in this file). The file `state` contains
+ * the manifest. Each change of the tables or logs writes a new `state`. When the vault is opened, files that `state`
+ * does not list are removed.
  */
 import { LowSync } from 'lowdb'
 import { CofferError, damaged } from '../../errors.js'

@@ -75,8 +75,8 @@ export class Memtable {
   /** True if rows in older memtables or tables must be overwritten soon. */
   isErasing = false
   /**
-   * True if a row was removed from this memtable. The log still contains the removed row, which must be overwritten
-   * immediately.
+   * True if a row was removed from this memtable. The write-ahead log still contains the removed row, so the memtable
+   * must be flushed immediately.
    */
   hasRemoved = false
   /** The number of keys in rows that were put. In a large memtable, the keys take most of the memory. */
@@ -84,8 +84,8 @@ export class Memtable {
   readonly #entries = new Map<string, Entry>()
   readonly #kinds = new Set<number>()
   /**
-   * Indexes by kind. Each index is built at its first use, because most commands need no index, and the changes of a
-   * log have many keys.
+   * Indexes by kind. Each index is built at its first use. Most commands need no index, and to index all rows of a
+   * write-ahead log takes long.
    */
   readonly #indexes = new Map<number, KeyIndex>()
 

@@ -25,7 +25,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { LsmTree } from './tree.js'
 import { createWal, NO_TAG, openWal, readWal, WAL_LIMIT, type Wal, type WalContents, walPath } from './wal.js'
 
-/** The prefix of the names of copies of damaged logs. */
+/** The file name of a copy of a damaged log begins with this text. */
 export const ASIDE = 'aside-'
 
 /** Writes an empty log, and the `state` of a vault that has these tables. `name`: the file of the state. */
@@ -103,8 +103,8 @@ function openWals(options: LsmOptions, { wals }: Contents) {
 }
 
 /**
- * Copies the log and then cuts off its unreadable end. The copy is needed, because the cut bytes may contain an
- * acknowledged change that the unsynced head of the log does not cover.
+ * If the log has an unreadable end, copies the whole log and then cuts off the end. The copy is needed, because the cut
+ * bytes may contain an acknowledged change that the unsynced head of the log does not cover.
  */
 function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalContents): void {
   const isCovered = acknowledged?.end === wal.position.end

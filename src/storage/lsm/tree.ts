@@ -1,6 +1,6 @@
 /**
- * The LSM tree: each change is appended to the log and applied to the memtable. A flush writes the memtable as sorted
- * tables.
+ * The LSM tree: each change is appended to the write-ahead log ("log" in this file) and applied to the memtable. A
+ * flush writes the memtable as a sorted table.
  */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
@@ -127,9 +127,9 @@ export class LsmTree {
   }
 
   /**
-   * Syncs without blocking the process. Resolves to a function that makes the synced changes visible to readers. This
-   * function syncs again if something was written after the first sync began. Requires: nothing else runs while the
-   * returned function runs.
+   * Syncs without blocking the process. Resolves to a function that makes the synced changes visible to readers. If
+   * something was written after the first sync began, the returned function first syncs again. Requires: nothing else
+   * runs while the returned function runs.
    */
   async syncBeside(): Promise<() => void> {
     const wal = this.#wal

@@ -1,6 +1,6 @@
 /**
- * The write-ahead log. The file `journal-*` contains the frames. The file `head-*` contains the position up to which
- * the frames were acknowledged. Both files exist before `state` lists the log.
+ * The write-ahead log ("log" in this file). The file `journal-*` contains the frames. The file `head-*` contains the
+ * position up to which the frames were acknowledged. Both files exist before `state` lists the log.
  */
 import type { Cipher } from '../../crypto/ports.js'
 import { type CofferError, damaged } from '../../errors.js'

@@ -55,7 +55,7 @@ const MAX_MS = 5_000
  */
 const MAX_DROP_MS = 60_000
 /**
- * If the new id of a unit is taken, the unit is retried at most this many times in a row. One retry is normal, because
+ * If the id of a new row is taken, the unit is retried at most this many times in a row. One retry is normal, because
  * another unit can take the id first. More retries mean that the unit has a bug.
  */
 const MAX_TAKEN = 5

@@ -39,7 +39,7 @@ export function createFits(): (next: Commit) => boolean {
       bytes += sealed.length
     }
     for (const { entries } of logs) for (const each of entries) bytes += each.bytes
-    // If a commit requires a certain counter, the whole batch requires this counter.
+    // If a commit requires a value of the counter `changes`, the whole batch requires this value.
     if (isFirst || state.changes >= 0) expected = state
     return true
   }

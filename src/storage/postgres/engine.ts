@@ -73,7 +73,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   write<T>(work: (writer: Unit) => port.Awaitable<T>, durability: Durability = 'now'): Promise<T> {
-    // A unit with durability `soon` only reads and appends log entries.
+    // Most units with durability `soon` only read and append log entries. If the unit changes a row, it runs again with
+    // the plan `CHANGE`.
     return this.#admit(work, durability === 'now' ? CHANGE : READ)
   }
 
@@ -243,8 +244,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
 
   /**
    * Deletes rows of a deleted tenant again, because units that began before the deletion may have added rows. First
-   * waits until these units have ended, for at most `lock_timeout`. If rows are left after the wait, nobody can open
-   * them, because their keys are deleted.
+   * waits until these units have ended, for at most `lock_timeout`. If the wait takes longer, rows may be left, but
+   * nobody can open these rows, because the tenant's keys are deleted.
    */
   async #sweep(tenant: number): Promise<void> {
     const statements = [{ text: 'begin' }, ...EXCLUDE_OTHERS, ...dropTenantStatements(tenant), COMMIT]

@@ -1,9 +1,9 @@
 /**
  * Stores log entries in two steps. In the first step, the entries become sealed rows of `coffer_waiting`. The commit of
- * a change stores the log entries of the change. The entries of reads are stored together, within 25 ms. Each row of
- * `coffer_waiting` names the chain that its server leases. In the second step, the server moves its rows into the chain
- * that it leases, oldest first, so that a chain is in the order of time. If a server has died and its lease has
- * expired, another server moves its rows.
+ * a change stores the log entries of the change. The entries of reads wait for up to 25 ms and are stored together.
+ * Each row of `coffer_waiting` contains the number of the chain that the writing server leases. In the second step, the
+ * server moves its rows into the chain that it leases, oldest first, so that a chain is in the order of time. If a
+ * server has died and its lease has expired, another server moves the rows of the dead server.
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import type { EngineWriter, LogEntry, LogSealer, PendingEntries, SealEntries } from '../engine.js'
@@ -15,7 +15,7 @@ import { type Batch, PendingBatches, readMicros } from './pending-batches.js'
 import { type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
 
-/** The first entry of a read waits this long for entries of other reads, ms. */
+/** The log entry of a read waits at most this long for the entries of other reads, ms. */
 const GATHER_MS = 25
 /** A server moves its rows this often, ms. */
 const CHAIN_MS = 400
@@ -118,7 +118,7 @@ export class PendingLogs {
         const chain = await this.lease.claim()
         for (const batch of batches) {
           const seal = await this.sealer.sealerOf(unit, batch.tenant)
-          // A deleted tenant has no seal, and its entries are dropped.
+          // A deleted tenant has no keys for a seal, so its entries are dropped.
           if (seal !== undefined) unit.changePending(sealBatch(batch, chain, seal))
         }
       })
@@ -147,7 +147,7 @@ export class PendingLogs {
     for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
   }
 
-  /** Moves rows of this server that are older than each unstored batch, because a chain is in the order of time. */
+  /** Moves only rows that are older than every unstored batch, so that the chain stays in the order of time. */
   async #chainOwn(): Promise<void> {
     await this.send()
     if (!this.#hasRows) return

@@ -13,7 +13,7 @@ export class PendingBatches {
   readonly #clock: Clock
   readonly #owner: Uint8Array
   readonly #ofReads: Batch[] = []
-  /** By tenant: the batch to which the next reads are added. */
+  /** By tenant: the batch to which the entries of the next reads are added. */
   #open = new Map<number, Batch>()
   /** All unstored batches, of reads and of commits in progress, oldest first. */
   readonly #unstored = new Set<Batch>()

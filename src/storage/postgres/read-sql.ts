@@ -196,7 +196,10 @@ function countMatches(
 const WITH_KEY = 'tenant = $1 and kind = $2 and key ='
 /** To find the key with the fewest rows, the rows of each key are counted up to this number. */
 const RARE = 1000
-/** With more keys than this, the keys in each row are compared, because the index needs a look-up for each key. */
+/**
+ * If a condition has more keys than this, the keys in each row are compared with these keys. The index of keys would
+ * need a look-up for each key of the condition.
+ */
 const MANY_KEYS = 32
 
 function countRare(key: string): string {
@@ -266,7 +269,7 @@ function condition(where: Where, parameter: Parameter, seq: string): string {
   return `(${[none, ...parts.map((part) => condition(part, parameter, seq))].join(word)})`
 }
 
-/** Reads log entries of a tenant that are in no chain yet, unordered. The limit bounds the work of a list. */
+/** Reads a tenant's log entries that are in no chain yet, unordered. The limit bounds the work of one query. */
 export function readPendingStatement(tenant: number): Statement {
   const found = 'select * from coffer_waiting where tenant = $1 limit 10000'
   return { name: 'pending', text: withState('r.*', found), values: [tenant] }

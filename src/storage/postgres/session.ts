@@ -56,7 +56,7 @@ export class Session {
     return (await sending).rows
   }
 
-  /** After this call, the attempt is one transaction. Its next statement also sends `commit` and `then`. */
+  /** After this call, the attempt is one transaction, which sends `commit` and `then` with its next statement. */
   enqueue(commit: Commit, pending: readonly PendingEntries[] = [], then: readonly Statement[] = []): void {
     this.#transaction ??= new Transaction(this.#shared.pool, 'read committed')
     const state = this.#check.expected

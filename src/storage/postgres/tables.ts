@@ -41,8 +41,8 @@ export const EXCLUDE_OTHERS = ['rows', 'waiting'].map((table) => ({
 }))
 
 /**
- * The highest random `rev`. Random numbers use the lower half of the range of a `rev` (u48). If the vault is copied to
- * files, the engine on disk assigns higher numbers one by one, and needs the other half.
+ * The highest random `rev`. Random values of `rev` use only the lower half of its range (u48). If the vault is copied
+ * to files, the engine on disk assigns higher values one by one, and needs the upper half.
  */
 export const HIGHEST_REV = 2 ** 47
 /**

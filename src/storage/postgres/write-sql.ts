@@ -96,7 +96,7 @@ stated as (update coffer_state t set changes = t.changes + $2, times = coalesce(
   where t.id = 1 and $2::bigint is not null and (select accepted from checked))
 select ${STATE}, c.accepted, array(select unit from refused) as refused, 1 / (case when $1 and not c.accepted then 0 else 1 end) as passed from s, checked c`
 
-/** A commit locks the rows that it changes with `for update`, and the rows that it only compares with `for share`. */
+/** A commit uses `for update` to lock the rows that it changes, and `for share` to lock rows that it only compares. */
 const LOCKS = [
   { name: 'lock', strength: 'for update of r', actions: [REPLACE, REMOVE] },
   { name: 'share', strength: 'for share of r', actions: [CHECK] },
@@ -106,8 +106,8 @@ const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 f
 /**
  * The last statement writes everything or nothing. The other statements lock the rows that the last statement compares.
  * The answer to the last statement contains the state, whether the commits were `accepted`, and the positions of the
- * commits that were `refused` because of their rows. With `isAborting`, a refusal divides by zero, which ends the
- * transaction. Requires: a commit that changes the state of the store is the only commit.
+ * commits that were `refused` because of their rows. With `isAborting`, the statement divides by zero if a commit is
+ * refused, so that the transaction ends. Requires: a commit that changes the state of the store is the only commit.
  */
 export function writeStatements(
   commits: readonly Commit[],
@@ -126,7 +126,7 @@ export function writeStatements(
   const values = [isAborting, raised, times, counter, generation, ...toArrays(CHANGES, all)]
   const locks = LOCKS.map(({ name, strength, actions }) => {
     const rows = changes.filter(({ action, was }) => was > 0 && actions.includes(action))
-    // All commits lock rows in the same order, so that no two commits wait for each other.
+    // Each lock statement locks its rows in the order of their ids, which prevents most deadlocks of commits.
     rows.sort((one, other) => Buffer.compare(one.id, other.id))
     const text = `select 1 from ${unnest(['id'], 1)}, coffer_rows r where ${IS_ROW} ${strength}`
     return rows.length === 0 ? [] : [{ name, text, values: toArrays(['id'], rows) }]

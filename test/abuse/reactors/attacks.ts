@@ -1,4 +1,4 @@
-/** A table of known attacks by reactor code. Each entry says how the attack must end. */
+/** A table of attacks that reactor code can make. Each entry says how the attack must end. */
 
 /**
  * `time`: 408. `memory`, `log`, `calls`, `call size`: 500, because the host ended the run at the limit. `thrown`: 500

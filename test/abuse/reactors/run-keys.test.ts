@@ -251,7 +251,7 @@ t.test('the key of a run reaches neither the control plane nor the dashboard', a
 })
 
 t.test(
-  'the key of a run acts in the tenant of the caller, and its requests have the trace id of the run',
+  'a request with the key of a run acts in the tenant of the caller and has the trace id of the run',
   async (t) => {
     const { server, run, create, react } = await open(t)
     await server.ask('tenant create', { name: 'other' })

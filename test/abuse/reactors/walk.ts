@@ -338,8 +338,8 @@ export async function walk(
 
   function callAll(work: Any, path: string, holder: object | undefined): void {
     if (work === itself) return
-    // The behaviour of the language's own functions is known. The arguments that these functions pass to callbacks are
-    // not known.
+    // Functions of the language get few arguments, because their behaviour is known. These calls only show what the
+    // functions pass to callbacks.
     const isOurs = !language.has(work)
     for (const args of argumentLists(isOurs)) {
       // This call passes no receiver to the function.
@@ -356,9 +356,9 @@ export async function walk(
         const property = Object.getOwnPropertyDescriptor(level, key)
         if (property === undefined) continue
         const way = `${path}.${String(key)}`
-        // Calls an inherited getter with the object as the receiver.
         if (level === value)
           for (const each of [property.value, property.get, property.set]) take(each, way, value)
+        // Calls a getter, also an inherited getter, with the object as the receiver.
         if (property.get !== undefined) settle(() => Reflect.apply(property.get!, value, []), way)
       }
     if (typeof value === 'function') callAll(value, path, holder)

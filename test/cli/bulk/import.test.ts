@@ -90,7 +90,7 @@ const RESUME = ['token', 'import', 'rows.ndjson', '--resume', 'state']
 const stateOf = (home: Home) => readFileSync(join(home.place, 'state'), 'utf8')
 
 testVault(
-  'an import that was killed between commit and results continues and creates no row twice',
+  'an import that was killed between a commit and its results continues and creates no row twice',
   async (t, home) => {
     home.write('rows.ndjson', lines(250))
     await home.json(RESUME)
@@ -355,25 +355,28 @@ async function connect(t: Test, lose: (asked: number) => boolean = () => false) 
   return { home, run, all, vault }
 }
 
-t.test('a server receives batches as documents and reports each refused row', async (t) => {
-  const { home, run, all } = await connect(t)
-  const bad = [5, 700, 701, 1500]
-  const rows = Array.from({ length: 2000 }, (_, at) => (bad.includes(at) ? line(null) : line(`row ${at}`)))
-  rows[900] = '{"data":"without a type"}\n'
-  rows[1000] = line('x', { id: 'same-id' })
-  rows[1001] = line('y', { id: 'same-id' })
-  home.write('rows', rows.join(''))
-  t.match(await run(['rows', '--dry-run']), { code: 2, stderr: /only on a vault, not on a server/ })
-  const { code, stdout } = await run(['rows', '--continue-on-error', '--results', 'done'])
-  t.match({ code, stdout }, { code: 2, stdout: /"created":1994,"deduplicated":0,"refused":6/ })
-  const refused = results(home, 'done').filter(({ status }) => status === 'refused')
-  t.equal(refused.map(({ line: at }) => at - 1).join(), '5,700,701,900,1001,1500')
-  t.match(refused[0], { reason: /^data/, errors: { data: [/required|null/] } })
-  t.equal(await all(), 1994)
-  const stopped = await run(['rows'])
-  t.match(stopped, { code: 2, stderr: /stopped at line 6, with 5 rows done/ })
-  t.equal(await all(), 1999)
-})
+t.test(
+  'an import to a server reports refused rows, and with --continue-on-error imports the other rows',
+  async (t) => {
+    const { home, run, all } = await connect(t)
+    const bad = [5, 700, 701, 1500]
+    const rows = Array.from({ length: 2000 }, (_, at) => (bad.includes(at) ? line(null) : line(`row ${at}`)))
+    rows[900] = '{"data":"without a type"}\n'
+    rows[1000] = line('x', { id: 'same-id' })
+    rows[1001] = line('y', { id: 'same-id' })
+    home.write('rows', rows.join(''))
+    t.match(await run(['rows', '--dry-run']), { code: 2, stderr: /only on a vault, not on a server/ })
+    const { code, stdout } = await run(['rows', '--continue-on-error', '--results', 'done'])
+    t.match({ code, stdout }, { code: 2, stdout: /"created":1994,"deduplicated":0,"refused":6/ })
+    const refused = results(home, 'done').filter(({ status }) => status === 'refused')
+    t.equal(refused.map(({ line: at }) => at - 1).join(), '5,700,701,900,1001,1500')
+    t.match(refused[0], { reason: /^data/, errors: { data: [/required|null/] } })
+    t.equal(await all(), 1994)
+    const stopped = await run(['rows'])
+    t.match(stopped, { code: 2, stderr: /stopped at line 6, with 5 rows done/ })
+    t.equal(await all(), 1999)
+  },
+)
 
 t.test('a batch whose answer was lost is sent again unchanged, and no row is created twice', async (t) => {
   for (const [title, before, after, lost] of [

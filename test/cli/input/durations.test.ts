@@ -3,7 +3,7 @@ import t from 'tap'
 import { formatDate, parseDuration } from '../../../src/domain/dates.js'
 import { createVaultHome, testVault } from '../home.js'
 
-t.test('a duration is converted to a date after now or before now', async (t) => {
+t.test('a duration is converted to a date before or after the current time', async (t) => {
   for (const [text, ms] of [
     ['90s', 90_000],
     ['15m', 900_000],

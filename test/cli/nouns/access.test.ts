@@ -39,7 +39,7 @@ testVault('a table has a row for each application and a column for each containe
   )
 })
 
-testVault('on 80 columns, a wide matrix is several tables without cut cells', async (t, home) => {
+testVault('on 80 columns, a wide matrix is printed as several tables without cut cells', async (t, home) => {
   await fill(home)
   const rules = Array.from({ length: 12 }, (_, at) =>
     ruleOf('mask', { priority: at + 1, container: `/customers/${at}/` }),

@@ -70,7 +70,7 @@ const LEFT_OUT: [string, Step[]][] = [
 ]
 
 for (const [index, [reason, steps]] of LEFT_OUT.entries())
-  t.test(`left out: ${reason} (${index + 1})`, async (t) => {
+  t.test(`a case is left out for the reason ${reason} (${index + 1})`, async (t) => {
     t.same(judgeCase({ steps }), { isSafe: false, reason })
   })
 
@@ -88,9 +88,12 @@ const SAFE: [string[], Step[]][] = [
 ]
 
 for (const [own, steps] of SAFE)
-  t.test(`safe with own names: ${own.join(', ') || 'none'} (${steps[0]!.operation})`, async (t) => {
-    t.same(judgeCase({ steps }), { isSafe: true, own })
-  })
+  t.test(
+    `a case is safe if these names are replaced: ${own.join(', ') || 'none'} (${steps[0]!.operation})`,
+    async (t) => {
+      t.same(judgeCase({ steps }), { isSafe: true, own })
+    },
+  )
 
 t.test(
   'in a safe case, the ids in all paths are replaced, so the case cannot reach a record of other users',

@@ -20,25 +20,25 @@ const CASES: [title: string, first: Item[], second: Item[], expected: Difference
     [],
   ],
   [
-    'a record of the first seed alone is missing',
+    'a record that only the first seed has counts as missing',
     [{ name: 'a' }],
     [],
     [{ list: 'items', name: 'a', difference: 'missing' }],
   ],
   [
-    'a record of the second seed alone is added',
+    'a record that only the second seed has counts as added',
     [],
     [{ email: 'ada@example.com' }],
     [{ list: 'items', name: 'ada@example.com', difference: 'added' }],
   ],
   [
-    'a record with the same id is changed, and the changed attributes are named',
+    'records with the same id are compared, and the changed attributes are named',
     [{ id: '1', name: 'a', type: 'private', url: 'x' }],
     [{ id: '1', name: 'b', type: 'private', url: 'y' }],
     [{ list: 'items', name: 'a', difference: 'changed', attributes: ['name', 'url'] }],
   ],
   [
-    'an attribute that only one of them has is a changed attribute',
+    'an attribute that only one of two records has is a changed attribute',
     [{ id: '1', name: 'a' }],
     [{ id: '1', name: 'a', url: 'y' }],
     [{ list: 'items', name: 'a', difference: 'changed', attributes: ['url'] }],
@@ -50,7 +50,7 @@ const CASES: [title: string, first: Item[], second: Item[], expected: Difference
     [],
   ],
   [
-    'an item without an id or a key is compared with the record of its name, but not by id and key',
+    'an item without an id and a key is compared with the record of the same name, except id and key',
     [{ name: 'a', type: 'private' }],
     [{ id: '7', key: 'drawn', name: 'a', type: 'public' }],
     [{ list: 'items', name: 'a', difference: 'changed', attributes: ['type'] }],
@@ -62,7 +62,7 @@ const CASES: [title: string, first: Item[], second: Item[], expected: Difference
     [{ list: 'items', name: 'shop', difference: 'changed', attributes: ['rules'] }],
   ],
   [
-    'of two equal items, one is missing if the second seed has one record',
+    'if the first seed has two equal items and the second seed has one record, one item is missing',
     [{ name: 'a' }, { name: 'a' }],
     [{ id: '1', name: 'a' }],
     [{ list: 'items', name: 'a', difference: 'missing' }],

@@ -19,7 +19,7 @@ const list = (reads: Pick<ReadSet, 'preconditions'>) =>
   )
 
 t.test(
-  'a unit that reads may send one statement for rows that are not cached, and other plans may send any number',
+  'a unit that reads may send only one statement for rows that are not cached, and other plans any number',
   async (t) => {
     /**
      * The columns of the table are: plan, statements, expected, hasMoment, spansMoments. In the column of statements,
@@ -51,7 +51,7 @@ t.test(
 )
 
 t.test(
-  'the preconditions of a commit are the first revision and the first count that the unit has read',
+  'the preconditions of a commit are the first revision of each row and the first count of each key',
   async (t) => {
     const reads = open()
     reads.addPage([found(1, 10), found(2, 20)] as never)

@@ -1,4 +1,4 @@
-/** The report of a run, by area of `fixtures/emulation.json`. */
+/** Groups the results of a run by the areas of `fixtures/emulation.json`. */
 
 import type { Case } from '../../../client/conform/cases.js'
 import type { Difference, PlannedCase, Run } from '../../../client/conform/run-cases.js'

@@ -1,6 +1,7 @@
 /**
  * Prints completion scripts for shells, and the completions that these scripts request. A failed completion prints
- * nothing. A completion never prompts the user.
+ * nothing. A completion never prompts the user. Coffer prints words without quotes, because the scripts or the shells
+ * add quotes.
  */
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
@@ -25,7 +26,6 @@ import { applyProfile } from '../profile.js'
 
 const MAX_VALUES = 50
 
-/** Coffer prints words without quotes. The scripts or the shells add quotes. */
 const SHELLS = ['bash', 'fish', 'powershell', 'zsh']
 
 /** @throws CofferError `usage` for an unknown shell */
@@ -110,7 +110,7 @@ async function listValues(
 ) {
   if (asked === '--profile') return Object.keys((await readUserSettings(context.config.directory)).profiles)
   const definition = context.registry.find(path)
-  // Falls back to the flags of the noun's `create`.
+  // If the command does not have the flag, uses the flag of the noun's `create` command.
   const creator = context.registry.find(`${path.split(' ')[0]} create`)
   const flags = [definition, creator].flatMap((each) => (each === undefined ? [] : listFlags(each)))
   const flag = flags.find(({ name }) => name === asked)
@@ -131,8 +131,8 @@ async function listValues(
 }
 
 /**
- * Returns the names and ids of the records of `noun` in the vault of the command line. Fails if this needs a prompt, a
- * read from a descriptor or a wait for another process.
+ * Returns the names and ids of the records of `noun` in the vault that the command line chooses. Fails if this needs a
+ * prompt, a read from a descriptor or a wait for another process.
  */
 async function listNames(context: CommandContext, before: readonly string[], noun: string) {
   const flags: Record<string, string> = {}
@@ -142,7 +142,7 @@ async function listNames(context: CommandContext, before: readonly string[], nou
   }
   const env = await applyProfile(flags, context.env)
   const config = { ...readConfig(flags, env) }
-  // A passphrase command could prompt, and a descriptor can be read only once.
+  // Completion does not use these sources: a passphrase command could prompt, and a descriptor can be read only once.
   for (const name of ['passphraseFd', 'passphraseCommand', 'storePasswordFd'] as const) delete config[name]
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
   const quiet: CommandContext = { ...context, env, config, terminal }

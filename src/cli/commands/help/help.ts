@@ -131,7 +131,7 @@ function describeOne(command: Command, words: readonly string[], context: Comman
     audience: access.owner !== undefined ? 'owner' : endpoint === undefined ? 'command' : 'everybody',
     ...omitUndefined({
       http: endpoint && `${endpoint.method} ${endpoint.path}`,
-      // Schemas of components are written in place, because this output has no document for references.
+      // Each component schema is repeated in place, because this output has no list of components for references.
       output:
         output &&
         toJsonSchema(

@@ -1,6 +1,6 @@
 /**
- * `coffer mcp` offers the operations of an application to an agent as tools, over standard input and output. Most code
- * is loaded after the agent's greeting, so that the greeting is answered early.
+ * `coffer mcp` offers tools to an agent, over standard input and output. The tools are the operations that an
+ * application may perform. Most code is loaded after the agent's greeting, so that the greeting is answered early.
  */
 import { PassThrough } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
@@ -87,7 +87,8 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
         reject(usage('The agent sent a message of more than 10 MB.'))
       }
     })
-    // The greeting is answered before the vault is opened, because opening it can take longer than an agent waits.
+    // The greeting is answered before the vault is opened, because opening the vault can take longer than an agent
+    // waits.
     const begin = () => setImmediate().then(open).catch(reject)
     for (const event of ['end', 'close', 'error'])
       stdin.once(event, () => open().then(() => resolve(), reject))

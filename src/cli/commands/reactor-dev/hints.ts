@@ -1,4 +1,6 @@
-/** Hints about what code must return. This depends on the image, and on whether the code is a transform. */
+/**
+ * Hints about what code must return. The required result depends on the image, and on whether the code is a transform.
+ */
 import { isConfigurable } from '../../../domain/reactor/runtime.js'
 import type { ReactorRun } from '../../../framework/ports/reactors.js'
 

@@ -1,4 +1,7 @@
-/** Links the packages that a file requires. The packages come from the project that contains the file. */
+/**
+ * Links the packages that a file requires. The packages come from the project that contains the file, or from
+ * `--modules`.
+ */
 import { ANY_VERSION, splitRequest, withSubpaths } from '../../../domain/reactor/dependencies.js'
 import type { LinkedPackage, Linker } from '../../../framework/ports/linker.js'
 import { projectTools } from '../../../vault/app.js'
@@ -6,8 +9,8 @@ import { findRequired } from '../reactor-packages.js'
 
 export interface Packages {
   /**
-   * `missing`: a sentence for each package that cannot be used. `advice`: how to deploy the packages. Undefined if the
-   * last call returned the same advice.
+   * `missing`: a sentence for each package that cannot be used. `advice`: how to deploy the packages. Undefined if
+   * there are no packages, or if the packages are the same as in the last call.
    */
   link(code: string): Promise<{
     packages: readonly LinkedPackage[]
@@ -62,5 +65,5 @@ function describeRuntime(packages: readonly LinkedPackage[]): string | undefined
   const whole = packages.filter(({ name }) => splitRequest(name)?.subpath === '')
   if (whole.length === 0) return undefined
   const dependencies = Object.fromEntries(whole.map(({ name, version }) => [name, version]))
-  return `Deploy it with --runtime '${JSON.stringify({ image: 'node22', dependencies })}'`
+  return `Deploy the code with --runtime '${JSON.stringify({ image: 'node22', dependencies })}'`
 }

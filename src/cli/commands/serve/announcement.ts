@@ -19,7 +19,7 @@ export interface Opened {
    * The flags with which a command uses this vault. Undefined for a vault in memory, which other processes cannot use.
    */
   flags?: readonly string[]
-  /** API keys that the user chose with `--test-keys`. These keys are never printed. */
+  /** API keys that the user chose in the seed (`--test-keys`). These keys are never printed. */
   chosenKeys?: ReadonlySet<unknown>
   watch?(control: ControlState): Promise<void>
 }

@@ -57,8 +57,8 @@ export async function openDemoVault(context: CommandContext) {
 }
 
 /**
- * Creates the vault in a temporary directory and then renames this directory, so that no incomplete vault remains if
- * the program is killed.
+ * Creates the vault in a temporary directory, and renames this directory at the end. Therefore `directory` never
+ * contains an incomplete vault.
  */
 async function createDemoVault(directory: string, place: VaultLocation): Promise<void> {
   const staging = await mkdtemp(`${directory}.new-`)
@@ -97,7 +97,7 @@ async function fill(app: App): Promise<void> {
   await ask('token import', { rows: lines.map((line) => JSON.parse(line)) })
   await ask('seed apply', { seed: JSON.parse(await readFile(findFixture('seeds/demo.json'), 'utf8')) })
   // Only this token causes a delivery, because the seed creates its webhook after its tokens. The delivery is blocked
-  // unless `--allow-net` allows its host.
+  // unless `--allow-net` allows the host of the webhook.
   await ask('token create', {
     id: 'order-17',
     type: 'token',

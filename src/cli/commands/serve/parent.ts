@@ -15,7 +15,7 @@ type Started = Pick<CommandContext, 'env' | 'signal' | 'input' | 'terminal' | 'p
  * Returns a signal that is aborted when the parent ends. If `isAsked` is false, returns a signal only if the parent is
  * a shell that npm or npx has started for this program alone. npm sends SIGTERM only to this shell, and the shell does
  * not pass SIGTERM on.
- * @throws CofferError `usage` if `isAsked` and there is no parent
+ * @throws CofferError `usage` if `isAsked` is true and there is no parent
  */
 export function signalOfParent(context: Started, isAsked: boolean): AbortSignal | undefined {
   if (isAsked) return signalOfInput(context) ?? watchParent(context, requireParent(context))
@@ -35,8 +35,8 @@ function requireParent({ parentPid }: Started): number {
 }
 
 /**
- * Returns a signal that is aborted when standard input ends. Returns undefined if standard input is no pipe or socket,
- * because any other input never ends, or has ended already.
+ * Returns a signal that is aborted when standard input ends. Returns undefined if standard input is neither a pipe nor
+ * a socket, because any other input never ends, or has ended already.
  */
 function signalOfInput({ input, terminal: { stdin } }: Started): AbortSignal | undefined {
   if (stdin.isTTY || !(stdin instanceof Socket)) return undefined

@@ -3,7 +3,7 @@ import { constants } from 'node:os'
 import { CofferError } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
 
-/** If a signal ends a command, shells report this exit code plus the number of the signal. */
+/** If a signal ends a command, shells report 128 plus the number of the signal as the exit code. */
 const SIGNALLED = 128
 
 /**

@@ -17,7 +17,10 @@ interface SeedFile {
 export interface ReadSeed {
   seed: unknown
   chosenKeys: ReadonlySet<unknown>
-  /** Replaces each place in the merged seed by the name of the file and the place in this file. */
+  /**
+   * In the texts of an error, replaces each place in the merged seed by the name of the file and the place in this
+   * file.
+   */
   explain(error: unknown): unknown
 }
 
@@ -54,7 +57,7 @@ export async function readSeed(
  * notices the excess.
  */
 export function chooseSeeds(names: readonly string[]): string[] {
-  // A volume of Kubernetes contains directories whose names begin with a dot.
+  // Skips names that begin with a dot, because a volume of Kubernetes contains directories with these names.
   const seeds = names.filter((name) => /^[^.].*\.(?:json|ya?ml)$/.test(name))
   return seeds.sort().slice(0, MAX_FILES + 1)
 }

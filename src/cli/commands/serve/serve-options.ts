@@ -84,7 +84,7 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
 }
 
 /**
- * With `--watch`, applications keep their keys when the seed changes. Therefore other machines must not reach the
+ * With `--watch`, a changed seed can give an existing API key other rights. Therefore other machines must not reach the
  * server.
  */
 function requireWatchable(seed: string | undefined, host: string | undefined): void {

@@ -311,7 +311,7 @@ export async function sweepRegularly(
   }
 }
 
-/** For an unexpected error, returns only the stack, because the message may contain data of a request. */
+/** For an unexpected error, returns only the name and the stack, because the message may contain data of a request. */
 function describeFault(error: unknown, traceId: string): string {
   if (error instanceof CofferError && error.code !== 'internal')
     return `${display(error.message)} Reference ${traceId}\n`

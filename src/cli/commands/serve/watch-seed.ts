@@ -31,7 +31,10 @@ export function followSeed(context: CommandContext, path: string) {
   }
 }
 
-/** Returns a text that changes when the file, or the directory or one of its seeds, changes. */
+/**
+ * Returns a text that changes when the file changes. For a directory, the text changes when the directory or one of its
+ * seeds changes.
+ */
 function versionOf(place: string): string {
   try {
     const isDirectory = statSync(place, { throwIfNoEntry: false })?.isDirectory() === true

@@ -9,7 +9,7 @@ interface BankPageContent {
   body: string
   script?: string | undefined
   hasFrames?: boolean
-  /** Pages of other sites cannot show this page in a frame. */
+  /** If true, no page can show this page in a frame. */
   refusesFrames?: boolean
 }
 

@@ -103,7 +103,7 @@ export class DamagedVault {
     return this.#contents?.keyCopies ?? null
   }
 
-  /** Yields the second copy of each row with tenant keys that is not known to be dead. */
+  /** Yields the second copies of the rows with tenant keys, except rows that are known to be dead. */
   *keyRows(skip: (place: string, error: CofferError) => void): Generator<{ place: string; row: Row }> {
     const copies = this.keyCopies
     if (copies === null) return

@@ -28,7 +28,7 @@ function isBefore(left: Entries, right: Entries): boolean {
   return left.low === right.low ? left.row < right.row : left.low < right.low
 }
 
-/** In a map from old to new row numbers: the row is not in the new table. */
+/** Stands for a row that is not in the new table, in a map from old to new row numbers. */
 export const GONE = 0xffffffff
 
 /** For fewer entries, a comparison sort is faster than a radix sort. */

@@ -1,6 +1,6 @@
 /**
- * Reads a sorted table, which never changes, one sealed block at a time. A {@link LiveSSTable} stores which rows are
- * dead.
+ * Reads a sorted table, one sealed block at a time. After a table is written, its file changes in one way only: the
+ * records of dead rows are overwritten with zeros. A {@link LiveSSTable} stores which rows are dead.
  */
 import { damaged } from '../../../errors.js'
 import { asBuffer, toBase64 } from '../../bytes.js'

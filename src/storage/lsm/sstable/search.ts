@@ -1,6 +1,6 @@
 /**
- * Finds the matches in one table. The search uses the posting with the fewest rows first. `query.ts` orders the matches
- * and cuts pages.
+ * Finds the matches in one table. A posting is the list of the rows that have a key. The search uses the posting with
+ * the fewest rows first. `query.ts` orders the matches and cuts pages.
  */
 import { lowerBound } from '../../bytes.js'
 import type { Query, SeekQuery, Where } from '../../engine.js'
@@ -152,8 +152,8 @@ function mayMatch(
 }
 
 /**
- * Restricts a condition to the tenant and kind. Keys and ids need no restriction, because they are digests of tenant
- * and kind.
+ * Restricts a condition to the tenant and kind. A condition that is a key or a list of ids needs no restriction,
+ * because each key and id is a digest that depends on the tenant and the kind.
  */
 function bind(where: Where | undefined, all: Uint8Array): Where {
   if (where === undefined) return { key: all }
@@ -178,8 +178,8 @@ function matchesOf(
 }
 
 /**
- * Yields the rows that a memtable hides, and the rows that have expired. Dead rows are among the yielded rows, and some
- * rows are yielded twice.
+ * Yields the rows that a memtable hides, and the rows that have expired. Some of the yielded rows may be dead, and some
+ * may be yielded twice.
  */
 function* hiddenOrExpired(live: LiveSSTable, memtables: readonly Memtable[], now: number): Generator<number> {
   for (const memtable of memtables) yield* live.hiddenBy(memtable)

@@ -119,9 +119,9 @@ const MANY_TABLES = 32
 const MANY_WIDTH = 16
 
 /**
- * Chooses the tables to compact, of at most `limit` bytes. If there are too many tables, chooses the smallest tables.
- * Otherwise chooses four tables of one tier, if a tier has four tables, or else one table with many dead rows or a
- * damaged end.
+ * Chooses tables to compact, of at most `limit` bytes in total. If there are too many tables, chooses the smallest
+ * tables. Otherwise chooses four tables of one tier, if a tier has four tables, or else one table with many dead rows
+ * or a damaged end.
  */
 export function chooseInputs(tables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
   const bySize = [...tables].sort((left, right) => left.sstable.meta.bytes - right.sstable.meta.bytes)

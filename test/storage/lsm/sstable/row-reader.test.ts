@@ -8,7 +8,7 @@ import { FakeFiles } from '../../fake-files.js'
 import { digest } from '../../powers.js'
 
 const ROWS = 1000
-/** Records of very different lengths: some are larger than the largest piece, and some are too large for the cache. */
+/** Records of very different lengths: some are larger than the largest piece that the reader reads at once. */
 const lengthOf = (number: number) => (number % 250 === 249 ? 100_000 : number % 10 === 0 ? 2000 : 80)
 
 function rowOf(number: number): Row {
@@ -45,7 +45,7 @@ const orders: [title: string, rows: number[]][] = [
 ]
 
 for (const [title, rows] of orders)
-  t.test(`rows are read unchanged ${title}`, async (t) => {
+  t.test(`rows are read unchanged: ${title}`, async (t) => {
     const reader = new RowReader(sstable)
     for (const number of rows) {
       const { sealed, seq } = reader.read(number, Number.POSITIVE_INFINITY)
@@ -62,7 +62,7 @@ t.test('a record is left unread if it has more bytes than the caller wants', asy
 })
 
 for (const [title, rows] of orders.slice(0, 2))
-  t.test(`neighbors are fetched together: ${title}`, async (t) => {
+  t.test(`neighboring rows are read together: ${title}`, async (t) => {
     const small = rows.filter((number) => lengthOf(number) < 100_000).slice(0, 240)
     const bytes = small.reduce((sum, number) => sum + lengthOf(number), 0)
     const reader = new RowReader(sstable)
