@@ -216,7 +216,7 @@ t.test(
     t.match((await backend.result(id)).json, { authentication_status: 'successful' })
     await chosen(page).getByText('Result retrieved: successful').waitFor()
     t.equal(await chosen(page).getByRole('status').innerText(), 'successful')
-    await chosen(page).getByRole('listitem').last().getByRole('link').last().click()
+    await chosen(page).getByRole('listitem').last().locator('a[href^="#/requests"]').click()
     await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()
     await chosen(page).getByText('challenge-result').first().waitFor()
 
