@@ -474,6 +474,28 @@ t.test('after a crash during a rekey, the vault has either all old keys or all n
   })
 })
 
+t.test('a rekey names the copies of damaged logs, which the old keys still open', async (t) => {
+  const files = new FakeFiles()
+  const present = { ...diskOptions(files, 'command', 'first'), header: OLD }
+  const engine = await createFileEngine(present)
+  await disk.put(engine, 'a')
+  await engine.close()
+  const [wal] = walsOf(files)
+  files.plant(wal!, Buffer.concat([files.contents().get(wal!)!, Buffer.alloc(9, 1)]))
+  await rekeyVault({
+    ...{ ...diskOptions(files, 'command', 'second'), header: NEW, present },
+    prepare: async () => async (row) => ({
+      id: row.id,
+      keys: allOf(row.kind),
+      sealed: Buffer.from(textOf(row)),
+    }),
+    progress: () => undefined,
+  })
+  const [aside] = disk.pathsOf(files, '/aside-')
+  const notice = present.notices.find((text) => text.startsWith('The old keys still open'))
+  t.match(notice, aside!.slice('/vault/'.length))
+})
+
 t.test('a vault that is opened again completes an overwrite that a crash interrupted', async (t) => {
   const secret = `sealed bytes of a, ${'x'.repeat(40)}`
   const vault = new FakeFiles()

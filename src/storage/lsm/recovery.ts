@@ -25,8 +25,12 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { LsmTree } from './tree.js'
 import { createWal, NO_TAG, openWal, readWal, WAL_LIMIT, type Wal, type WalContents, walPath } from './wal.js'
 
-/** The file name of a copy of a damaged log begins with this text. */
-export const ASIDE = 'aside-'
+const ASIDE = 'aside-'
+
+/** Returns the names of the copies of damaged logs. Each copy opens with the keys that the vault had at that time. */
+export function listSetAside({ files, directory }: Pick<LsmOptions, 'files' | 'directory'>): string[] {
+  return files.list(directory).filter((name) => name.startsWith(ASIDE))
+}
 
 /** Writes an empty log, and the `state` of a vault that has these tables. `name`: the file of the state. */
 export function createState(

@@ -1,5 +1,10 @@
 import t from 'tap'
-import { attributesOf, EVENT_TYPES, type EventType, SENT_EVENT_TYPES } from '../../../src/domain/webhook/events.js'
+import {
+  attributesOf,
+  EVENT_TYPES,
+  type EventType,
+  SENT_EVENT_TYPES,
+} from '../../../src/domain/webhook/events.js'
 import { sampleEvent, setValues } from '../../../src/domain/webhook/sample-event.js'
 
 const tools = { createUuid: () => '00000000-0000-4000-8000-000000000000', now: Date.UTC(2030, 0, 15) }

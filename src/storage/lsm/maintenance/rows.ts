@@ -5,7 +5,7 @@ import { type Header, writeHeader } from '../../vault-file.js'
 import { copyAndVerify, type Progress } from '../../vault-rows.js'
 import { createContext, type LsmOptions } from '../context.js'
 import { adoptNextState, NEXT_STATE_FILE } from '../manifest.js'
-import { createState, openLsmTree } from '../recovery.js'
+import { createState, listSetAside, openLsmTree } from '../recovery.js'
 import { liveRowsOf } from '../sstable/cursors.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import { writeBatches } from '../sstable/write-tables.js'
@@ -79,6 +79,12 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
     for (const { sstable } of written) sstable.close()
     tree.close()
   }
-  // Opening the tree removes all files that `state` does not list, and thereby all files that the old keys open.
+  // Opening the tree removes all tables and logs that `state` does not list, and thereby those that the old keys open.
   openLsmTree(next).close()
+  const aside = listSetAside(present)
+  if (aside.length > 0)
+    present.notice(
+      `The old keys still open these copies of damaged logs in ${present.directory}: ${aside.join(', ')}. Remove them once you ` +
+        'have checked that no change is missing.',
+    )
 }

@@ -20,7 +20,7 @@ import { plainRow } from '../../vault-rows.js'
 import { createContext, type LsmContext, type LsmOptions } from '../context.js'
 import { type Contents, digestHeader, readContents, requireSegments, sortSSTables } from '../manifest.js'
 import { Memtable } from '../memtable.js'
-import { ASIDE } from '../recovery.js'
+import { listSetAside } from '../recovery.js'
 import { blockOf, ENTRIES_PER_BLOCK, IDS, INDEXES, ROWS, sstablePath } from '../sstable/format.js'
 import { LiveSSTable } from '../sstable/live-sstable.js'
 import { SSTable } from '../sstable/reader.js'
@@ -246,7 +246,7 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
   }
   await verifyKeyCopies(vault, check, findings)
   vault.close()
-  const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
+  const aside = listSetAside(options)
   return aside.length === 0 ? result : { ...result, set_aside: aside }
 }
 
