@@ -330,6 +330,7 @@ t.test(
       '{ host: "example.com#", port }',
       '{ host: "a b" }',
       '{ host: "127.0.0.1", port: "80/x" }',
+      '{ host: "127.0.0.1", port: 65536 }',
       '{ host: "127.0.0.1", port, path: "/a\\nb" }',
       '{ host: "127.0.0.1", port, headers: { a: "b\\r\\nc: d" } }',
       '{ host: "127.0.0.1", port, headers: ["a\\r\\nb", "c"] }',

@@ -60,7 +60,7 @@ export function validateHeaderValue(name: unknown, value: unknown): void {
     throw makeError(TypeError, 'ERR_INVALID_CHAR', `Invalid character in header content ["${name}"]`)
 }
 
-/** @throws TypeError if a part of the address would change the meaning of other parts */
+/** @throws TypeError for an invalid protocol, host name or path, RangeError if the port is not a number */
 function describeAddress(options: RequestOptions, usualProtocol: string): URL {
   const { protocol = usualProtocol, hostname, host = 'localhost', path = '/', port } = options
   const name = String(hostname ?? host)
@@ -74,7 +74,7 @@ function describeAddress(options: RequestOptions, usualProtocol: string): URL {
     throw makeError(TypeError, 'ERR_INVALID_URL', `"${name}" is not the name of a host`)
   if (/[^\x21-\xff]/.test(path))
     throw makeError(TypeError, 'ERR_UNESCAPED_CHARACTERS', 'Request path contains unescaped characters')
-  if (port !== undefined && !/^\d*$/.test(String(port)))
+  if (port !== undefined && (!/^\d{0,5}$/.test(String(port)) || Number(port) > 65_535))
     throw makeError(RangeError, 'ERR_SOCKET_BAD_PORT', `"${port}" is not a port`)
   const place = hostname === undefined && /:\d+$/.test(name) ? name : bracket(name)
   const url = new URL(`${protocol}//${place}`)
