@@ -14,7 +14,7 @@ const LARGEST_PAGE = 1000
 const CURSOR_PAGE = 100
 const NAMES_AT_ONCE = 50
 const MAX_NAMES = 10_000
-/** Formats other than NDJSON, ids and values keep all pages in memory. */
+/** The limit for all pages together in a format that is not in `STREAMED`, because memory then contains all pages. */
 const MAX_GATHERED_BYTES = 128 * 1024 * 1024
 /** Added to the size of each page, so that endless empty pages reach the limit too. */
 const PAGE_BYTES = 1024
@@ -87,7 +87,7 @@ export async function listAll(task: Task, noun: string): Promise<unknown[]> {
       for (const thing of data) found.set(isObject(thing) ? thing.id : thing, thing)
       if (++pages > MAX_NAMES / NAMES_AT_ONCE)
         throw usage(
-          `coffer ${noun} list has more than ${MAX_NAMES} records, so names are not looked up. Give an id.`,
+          `\`coffer ${noun} list\` has more than ${MAX_NAMES} records, so names are not looked up. Give an id.`,
         )
     }
   })
@@ -98,7 +98,7 @@ async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Prom
   const items: unknown[] = []
   let bytes = 0
   for await (const { data } of pages) {
-    bytes += PAGE_BYTES + JSON.stringify(data).length
+    bytes += PAGE_BYTES + Buffer.byteLength(JSON.stringify(data))
     const limit = `${MAX_GATHERED_BYTES / 1024 / 1024} MiB, the limit of --all -o ${format}`
     if (bytes > MAX_GATHERED_BYTES)
       throw new CofferError('too_large', `The list has more than ${limit}. Print it line by line: -o ndjson`)
@@ -110,8 +110,8 @@ async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Prom
 export type IsMasked = (token: TokenView) => boolean
 
 /**
- * Returns undefined if the caller sees all data unmasked. If the caller may not read its own rules, all data counts as
- * masked.
+ * Returns undefined for the owner with `--reveal`, who sees all data unmasked. If an application may not read its own
+ * rules, all data counts as masked.
  */
 export async function findMasked({ ask, key, options }: Task): Promise<IsMasked | undefined> {
   if (key === undefined) return options.reveal === true ? undefined : () => true

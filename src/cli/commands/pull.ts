@@ -117,6 +117,9 @@ async function printRequests(context: CommandContext, url: string): Promise<void
   )
 }
 
+/** A warning names at most this many references. */
+const MAX_SHOWN = 20
+
 /** `list`: a plural, such as `proxies`. */
 function countItems(count: number, list: string): string {
   return count === 1
@@ -128,7 +131,8 @@ async function report({ terminal }: CommandContext, path: string, pulled: Pulled
   const { settings: _, name: __, ...lists } = pulled.seed
   const counts = Object.entries(lists).map(([list, items]) => countItems(items.length, list))
   const place = path === '-' ? '' : ` to ${path}`
-  await printNotice(terminal, `Wrote ${counts.join(', ')}${place}. The seed has no tokens and no keys.`)
+  const contents = counts.length === 0 ? 'a seed without records' : counts.join(', ')
+  await printNotice(terminal, `Wrote ${contents}${place}. The seed has no tokens and no keys.`)
   const isConfigured = [...(lists.reactors ?? []), ...(lists.proxies ?? [])].some(
     ({ configuration }) => Object.keys((configuration ?? {}) as object).length > 0,
   )
@@ -149,10 +153,12 @@ export async function reportGaps(
   }
   if (unknown.length > 0)
     await printWarning(terminal, `Left out, because Coffer does not know them: ${unknown.join(', ')}.`)
-  const shown = unresolved.slice(0, 20).join('; ')
+  const shown = unresolved.slice(0, MAX_SHOWN).join('; ')
+  const others =
+    unresolved.length > MAX_SHOWN ? `; and ${formatCount(unresolved.length - MAX_SHOWN)} more` : ''
   if (unresolved.length > 0)
     await printWarning(
       terminal,
-      `Left out ${countOf(unresolved.length, 'reference')} to records that were not read: ${shown}.`,
+      `Left out ${countOf(unresolved.length, 'reference')} to records that were not read: ${shown}${others}.`,
     )
 }
