@@ -9,7 +9,7 @@ export interface Load {
   port: number
   connections: number
   seconds: number
-  /** If this number is given, the load ends after this number of requests. */
+  /** If this number is given, the load ends after this number of requests, or earlier after `seconds`. */
   requests?: number
   /** Returns the next request as text. The load generator calls this function once for each request. */
   next(): string

@@ -31,7 +31,7 @@ export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () =
 
 /**
  * Each call of the returned function returns a request that patches a token. A token is patched again only after all
- * other tokens. If several loads run, each load starts at a different token.
+ * other tokens. If several loads run, each load starts at a random token.
  */
 export function createPatches({ key, ids }: Ready): () => string {
   let serial = Math.floor(Math.random() * ids.length)

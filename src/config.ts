@@ -28,7 +28,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     const flag = flags[name]
     const value = typeof flag === 'string' ? flag : env[variable] || undefined
     const given = typeof flag === 'string' ? word : variable
-    // Of the options that take a file, only `--ca` accepts `-` as standard input.
+    // Among the global flags for files, only `--ca` accepts `-` as standard input.
     if (value === '-' && name !== 'ca' && /<(?:file|directory)>$/.test(SETTINGS[name].flag))
       throw usage(`${given} cannot be -, which stands for standard input. ${NOT_STDIN[name] ?? GIVE_NAME}`)
     if (value === undefined || choices === undefined || choices.includes(value)) return value

@@ -32,7 +32,7 @@ export type CommandOption = readonly [flag: string, description: string, isRepea
 
 /**
  * `notices`: the command prints notices and has no result. `result`: the schema of the result, which every format can
- * show. `text`: the formats of a text or result that the command formats itself. `itemsOf`: the operation whose items
+ * show. `text`: the formats in which the command itself prints its text or result. `itemsOf`: the operation whose items
  * have the fields for `--fields`.
  */
 export type Prints =
@@ -92,8 +92,8 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   readonly hangUp: AbortSignal
   parentPid(): number
   /**
-   * A command that ends by itself when `signal` is aborted calls this function. Afterwards no signal interrupts the
-   * command, not even SIGHUP.
+   * A command that ends by itself when `signal` is aborted calls this function. Afterwards, the first SIGINT or SIGTERM
+   * only aborts `signal`, and SIGHUP only aborts `hangUp`.
    */
   handlesSignals(): void
   /** The open vaults of this run. An interrupt closes these vaults. */

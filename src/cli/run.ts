@@ -98,7 +98,10 @@ export function runOnTokens(context: CommandContext, options: Options, run: NonN
   return runOperation({ context, definition, args: [], options }, { run })
 }
 
-/** On a terminal, `--quiet` prints lists and new records as ids, but not new keys, which are shown only once. */
+/**
+ * On a terminal, `--quiet` prints only the ids of lists and new records. A new record with a key is printed as usual,
+ * because the key is shown only once.
+ */
 function isIdEnough({ context, definition }: OperationLine): boolean {
   const { terminal, config } = context
   const { output, endpoint } = definition
@@ -296,7 +299,9 @@ function explainPlace(error: CofferError, names: readonly string[], { at, done, 
   const after = names.length - at - 1
   const isUnknown = done === at && (status >= 500 || code === 'request_timeout')
   const current = done > at ? [] : [name]
-  const rest = [...(isUnknown ? [] : current), ...(after === 0 ? [] : [`${after} after it`])].join(' and ')
+  const rest = [...(isUnknown ? [] : current), ...(after === 0 ? [] : [`${after} more after it`])].join(
+    ' and ',
+  )
   const counts = [
     `done before: ${at}`,
     ...(isUnknown ? [`perhaps done: ${name}`] : []),

@@ -30,7 +30,7 @@ export interface HttpClientOptions {
   timeoutMs?: number
   /** The limit of an answer; default 64 MiB. */
   maxAnswerMib?: number
-  /** How often a request is repeated if the server is busy; default 4. */
+  /** While the server is busy, a request is repeated at most this many times; default 4. */
   retries?: number
   /** Returns the advice on how to set the prefix, for the error about a server with another prefix. */
   prefixAdvice?(prefix: string): string

@@ -1,6 +1,6 @@
 /**
- * Takes the events of a vault from its server, sends them to an address or a function, and reports the answers. The
- * server retries an event without a 2xx answer later.
+ * Takes the events of a vault from its server, sends them to an address or a function, and reports the answers. If
+ * an event gets no 2xx answer, the server offers the event again later.
  */
 
 import { omitUndefined } from '../domain/omit-undefined.js'
@@ -225,7 +225,7 @@ class Listener {
 
 function describeLoss({ code, message }: CofferError): string {
   const what = code === 'unavailable' ? 'The connection to the server is lost.' : message
-  return `${what} Trying again until the server answers. The server keeps the events.`
+  return `${what} Trying again until the server answers. The server keeps the events for 2 minutes.`
 }
 
 function isGone(error: unknown): boolean {

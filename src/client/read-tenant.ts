@@ -146,7 +146,7 @@ class TenantReader {
     if (this.#characters > MAX_CHARACTERS)
       throw new CofferError(
         'too_large',
-        `The server sent more than ${MAX_CHARACTERS / 2 ** 20} MiB of records.`,
+        `The records of the server have more than ${MAX_CHARACTERS} characters, the limit.`,
       )
     return answer
   }

@@ -11,7 +11,10 @@ export interface SocketOptions {
   insecure?: boolean | undefined
 }
 
-/** @throws CofferError `usage` if `text` is no address, or if connections to this address would not be encrypted */
+/**
+ * Accepts http and https, without user, query and fragment.
+ * @throws CofferError `usage` for any other address, or if connections to the address would not be encrypted
+ */
 export function readServerUrl(text: string, { insecure = false }: SocketOptions = {}): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))

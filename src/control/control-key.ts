@@ -47,7 +47,7 @@ export function createKeyCheck({ app, prefix, key, isForOthers, clock }: Control
     wrong?.take(sender)
     throw new CofferError(
       'unauthenticated',
-      'This is not the control key of this server. coffer serve prints the key, unless you chose it.',
+      'This is not the control key of this server. `coffer serve` prints the key, unless you chose it.',
     )
   }
 }

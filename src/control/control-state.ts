@@ -35,8 +35,8 @@ interface InMemory {
 
 /**
  * Opens a vault in memory with the contents of `seed`. A reset restores these contents. `acceptsTestKeys`: whether API
- * keys in the seed may have any form. `dependencies`: absolute paths of projects. The seed's reactors may declare the
- * packages of these projects.
+ * keys in the seed may have the form of test keys. `dependencies`: absolute paths of projects. The seed's reactors may
+ * declare the packages of these projects.
  */
 export async function openControlled(
   {
@@ -342,7 +342,8 @@ function unknown(thing: string): CofferError {
 }
 
 function refuseMore({ size }: { size: number }, most: number, things: string): void {
-  if (size >= most) throw new CofferError('unprocessable', `There are at most ${most} ${things}. Delete one.`)
+  if (size >= most)
+    throw new CofferError('unprocessable', `A vault may have at most ${most} ${things}. Delete one.`)
 }
 
 /** @throws CofferError `validation` if no operation has this name */

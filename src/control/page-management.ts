@@ -89,8 +89,8 @@ export function hideValues(configuration: object): Record<string, string> {
 }
 
 /**
- * Removes the key of the proxy. Also hides values in the configuration and in the transforms that may be secrets, such
- * as a key of the destination.
+ * Removes the key of the proxy. Also hides values in the configuration and in the transforms, because these values may
+ * be secrets, such as a key of the destination.
  */
 function hideProxySecrets(proxy: ResultOf<'proxy create'>) {
   const { key: _, requested: __, request_transform: ___, response_transform: ____, ...shown } = proxy

@@ -1,6 +1,6 @@
 /**
- * The only source of random bytes. Reads 4 KiB at a time from the generator of the system. With libsodium's source,
- * which reads 4 bytes at a time, sealing was 15 times slower.
+ * The source of random bytes for keys, nonces and ids. Reads 4 KiB at a time from the generator of the system. With
+ * libsodium's source, which reads 4 bytes at a time, sealing was 15 times slower.
  */
 import { randomFillSync } from 'node:crypto'
 import type { RandomSource } from './ports.js'

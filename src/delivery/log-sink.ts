@@ -1,6 +1,7 @@
 /**
  * Sends the audit log to a sink. For each tenant, the vault stores the position of the last record that the sink has
- * received. If the server or the sink crashes, no record is lost, but records may be sent twice.
+ * received. After a crash of the server or the sink, sending continues after this position, so records may be sent
+ * twice.
  */
 import { formatDate } from '../domain/dates.js'
 import type { LogRecord, TenantRecord } from '../domain/records/records.js'

@@ -1,4 +1,4 @@
-/** Sends signed events to webhooks, only to hosts of --allow-net and never to this server. */
+/** Sends signed events to webhooks. Calls only hosts that `--allow-net` permits, and never this server. */
 import type { Signer } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
 import { canonicalJson } from '../domain/json/json.js'

@@ -78,7 +78,7 @@ export class Inside {
     return this.shape.valueOf(this.parts)
   }
 
-  /** @throws Error if the element does not exist */
+  /** @throws Error if the element does not exist, or if the field is already mounted */
   async mount(place: string | Element): Promise<void> {
     const target = typeof place === 'string' ? document.querySelector(place) : place
     if (target == null) throw new Error(`There is no element ${String(place)} to mount the field into.`)

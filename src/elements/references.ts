@@ -39,7 +39,7 @@ export function resolveReference(reference: Reference): unknown {
   const value = answers.get(reference?.correlationId)?.get(reference?.elementId)
   if (value !== undefined) return value
   throw new Error(
-    `This is no reference to a value, or it is older than the last ${MAX_ANSWERS} answers. Fields show values of tokens.retrieve and of proxies.`,
+    `This is no reference to a value, or it is older than the last ${MAX_ANSWERS} answers. A field can show only values that tokens.retrieve or a call of a proxy returned.`,
   )
 }
 

@@ -1,4 +1,4 @@
-/** The HTTP server: sockets and time limits. A server that stops still answers all accepted requests. */
+/** The HTTP server: sockets and time limits. A server that stops still answers accepted requests, up to `stopMs`. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'

@@ -42,8 +42,8 @@ export interface WebhookListener extends AsyncDisposable {
 }
 
 /**
- * Creates a webhook and delivers its events from this process, so the server needs no `allowNet`. An event without a
- * 2xx answer is sent again later. `stop` deletes the webhook.
+ * Creates a webhook and delivers its events from this process, so the server needs no `allowNet`. If an event
+ * gets no 2xx answer, it is sent again later. `stop` deletes the webhook.
  * @throws CofferError
  */
 export async function listen(

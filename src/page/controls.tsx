@@ -111,7 +111,7 @@ function Faults() {
         columns={[
           ['What happens', '', describeFault],
           ['Matched', 'number', ({ matched }) => matched],
-          ['Failed', 'number', ({ applied }) => applied],
+          ['Applied', 'number', ({ applied }) => applied],
         ]}
         actions={(_, at) => [['Remove', ` fault ${at + 1}`, () => set(bare.toSpliced(at, 1)), 'quiet']]}
       />
@@ -149,7 +149,7 @@ function State() {
   const { facts, requests = [], ask } = useLive()
   const show = useDialog()
   const names = useAsked('control snapshot list').result ?? []
-  const counts = `${countOf(facts?.counts.tokens ?? 0, 'token')}, ${countOf(requests.length, 'request')}`
+  const tokens = countOf(facts?.counts.tokens ?? 0, 'token')
   const leave = (name: string) => (
     <Confirm
       title={`Delete the snapshot ${name}?`}
@@ -161,7 +161,7 @@ function State() {
   const reset = (
     <Confirm
       title="Reset the vault?"
-      text={`This removes ${counts} and the faults, and sets the clock to the real time. Snapshots stay.`}
+      text={`This replaces all data (${tokens}) with the data with which the vault began. It also removes ${countOf(requests.length, 'request')} and the faults, and sets the clock to the real time. Snapshots stay.`}
       verb="Reset"
       act={() => ask('control reset')}
     />

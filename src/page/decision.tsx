@@ -33,7 +33,7 @@ function nameMany(noun: string): string {
   return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`
 }
 
-/** The last part of these permissions is no verb, or the verb has another object. */
+/** The last part of these permissions is no verb, or the parts before the verb are not its object. */
 const PHRASES: Record<string, [nouns: string, verb: string]> = {
   'apple-pay:session': ['sessions of Apple Pay', 'manage'],
   'apple-pay:manage': ['domains, merchants and certificates of Apple Pay', 'manage'],
@@ -189,7 +189,7 @@ export function Decisions({ request }: DecisionsProps) {
   const application = useAsked('app list', { id: [id ?? '-'], size: 1 }).result?.data[0]
   const nameOf = useNameOf()
   const refused = decisions.find(({ decided_by }) => decided_by === undefined)
-  if (fault !== undefined) return <p class="dim">The fault answered before any rule was evaluated.</p>
+  if (fault !== undefined) return <p class="dim">Decisions are not shown for a request with a fault.</p>
   if (decisions.length === 0)
     return status === 403 && !isByGrants(request) ? (
       <OtherReason request={request} />
@@ -264,7 +264,7 @@ export function Why({ request }: { request: RequestRecord }) {
   const note = (title: string, text: ComponentChildren) => <Note title={title}>{text}</Note>
   if (fault !== undefined)
     return (
-      <Note kind="warn" title={`Failed on purpose, by a fault: ${fault}`}>
+      <Note kind="warn" title={`A fault was applied to this request: ${fault}`}>
         <a href={linkTo('controls')}>Change the faults</a>
       </Note>
     )

@@ -13,7 +13,7 @@ type Reactor = ResultOf<'reactor list'>['data'][number]
 type Run = ResultOf<'reactor scrubbed-logs'>[number]
 
 const LOOKED_AT = 20
-/** The server keeps at most this many runs of a reactor. */
+/** The server lists at most this many runs of a reactor. */
 const KEPT = 100
 
 const SAMPLE = 'module.exports = async ({ args }) => {\n  return { raw: { hello: args.name } }\n}\n'

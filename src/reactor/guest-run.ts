@@ -294,7 +294,7 @@ export function toStopError(
     memory: outOfMemory,
     'out of memory': outOfMemory,
     log: `The code wrote more than ${logBytes} bytes to the console and was stopped.`,
-    calls: `The code made more than ${calls} calls and was stopped.`,
+    calls: `With fetch and its client, the code made more than ${calls} calls and was stopped.`,
     'call size': `The code sent more than ${callBytes} bytes in its calls and was stopped.`,
     garbled: 'The process of the code sent an invalid message and was stopped.',
     ended: 'The process of the code ended before the run was finished.',

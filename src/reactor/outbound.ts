@@ -114,7 +114,8 @@ export class HttpOutbound implements Outbound {
 
   /**
    * Returns the allowed addresses.
-   * @throws CofferError `forbidden` if no address is allowed, `bad_gateway` if `found` is empty
+   * @throws CofferError `forbidden` if no address is allowed or the URL leads to this server itself, `bad_gateway` if
+   * `found` is empty
    */
   #choose(url: URL, found: readonly LookupAddress[]): LookupAddress[] {
     if (found.length === 0) throw refusal('bad_gateway', 'the name of the host has no address')

@@ -181,7 +181,10 @@ export class ReactorPool implements ReactorRuntime {
     return toStopError('closed', this.#settings.limits)
   }
 
-  /** @throws CofferError `rate_limited` if too many runs of the caller wait, `unavailable` if too many wait in total */
+  /**
+   * @throws CofferError `rate_limited` if too many runs of the caller wait, `unavailable` if too many runs wait in
+   * total or the pool is closed, and one of these errors if the run waits too long
+   */
   #enqueue(asked: Omit<Job, 'resolve' | 'reject'>): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw this.#closedError()

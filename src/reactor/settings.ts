@@ -51,7 +51,7 @@ export const DEFAULT_SETTINGS = {
   maxRuns: 500,
   maxWaiting: 1_000,
   maxWaitingOfCaller: 100,
-  /** A run waits at most this time for a child. An asynchronous run may wait as long as its time limit. */
+  /** A run waits at most this time for a child. An asynchronous run may wait up to `limits.asyncTimeMs`. */
   waitMs: DEFAULT_LIMITS.timeMs,
 }
 

@@ -169,7 +169,7 @@ type MeterTools = Pick<typeof import('node:fs'), 'readFileSync'> &
 
 /**
  * Also runs in the thread, so it uses nothing from outside of this function.
- * @throws TypeError if the memory cannot be measured
+ * @throws Error on Linux if the memory cannot be measured
  */
 export function createMemoryMeter(platform: string, { readFileSync, execFileSync }: MeterTools): MemoryMeter {
   const options = { encoding: 'latin1', timeout: 1_000, stdio: 'pipe' } as const

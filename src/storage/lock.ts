@@ -1,4 +1,4 @@
-/** The lock file of a vault: only the process that holds the lock may open the vault's files. */
+/** The lock file of a vault: only the process that holds the lock may open the vault. */
 import type * as ChildProcess from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'

@@ -158,7 +158,10 @@ export interface StoreWriter extends StoreReader {
   removeTenant(tenant: number): Promise<void>
   /** Stores the time of this unit, even if the unit changes nothing. `isTrusted`: a person has confirmed the clock. */
   storeTime(options?: { isTrusted?: boolean }): void
-  /** A log record can never be replaced or removed. `at`: the `created_at` of the log record, ms since the epoch. */
+  /**
+   * Appends a log record, which cannot be replaced. Only {@link dropLogs} and {@link removeTenant} remove log records.
+   * `at`: the `created_at` of the log record, ms since the epoch.
+   */
   log(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): void
   /**
    * From each chain of every log, drops at most `limit` blocks in which all records are older than `before` (ms since

@@ -125,7 +125,7 @@ export function prepareDirectory(files: Files, directory: string): void {
 
 /**
  * Begins the creation of a vault, and removes the files of an interrupted creation. {@link completeVault} ends the
- * creation. Requires: the caller has the lock. @throws CofferError like {@link prepareDirectory}
+ * creation. Requires: the caller has the lock. @throws CofferError `conflict`, `vault_damaged`, `vault_exposed`
  */
 export function beginVault(files: Files, directory: string): void {
   prepareDirectory(files, directory)

@@ -89,11 +89,14 @@ export interface App extends Host, Vault {
   /** `create` returns a sign-in link for the dashboard. */
   offerPage(create: () => string): void
   /**
-   * After this call, the vault accepts API keys of any form, even if other machines can reach the vault. @throws
-   * CofferError `usage` for a stored vault
+   * After this call, the vault accepts API keys that match `TEST_KEY_RULE`, even if other machines can reach the vault.
+   * @throws CofferError `usage` for a stored vault
    */
   acceptTestKeys(): void
-  /** Must be called before other machines can reach the vault. @throws CofferError `usage` if API keys were chosen */
+  /**
+   * Must be called before other machines can reach the vault. @throws CofferError `usage` if API keys or keys of
+   * proxies were chosen, unless {@link acceptTestKeys} was called
+   */
   admitOthers(): void
 }
 

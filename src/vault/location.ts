@@ -17,7 +17,7 @@ export interface VaultLocation {
   role?: 'command' | 'server'
   /** The password of a store. The address contains no password. */
   storePassword?: () => Promise<string | undefined>
-  /** The longest wait for the lock. Default: 10 s. */
+  /** The longest wait for one holder of the lock, ms. Default: 10 s. */
   timeoutMs?: number
   files?: Files
   clock?: Clock
@@ -61,7 +61,7 @@ export function isStore(address: string): boolean {
   return kindOfAddress(address) === 'store'
 }
 
-/** @throws CofferError `unprocessable` if the vault is not in a directory */
+/** @throws CofferError `unprocessable` if the vault is in a store */
 export function requireDirectory({ directory }: VaultLocation): void {
   if (!isStore(directory)) return
   throw new CofferError(

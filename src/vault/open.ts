@@ -91,7 +91,10 @@ async function createInDirectory(effects: Effects, tenantName: string, opener: N
   })
 }
 
-/** Needs no key. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged` */
+/**
+ * Needs no key. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged`, `vault_unsupported`. For a
+ * store, also `unavailable`, `usage`
+ */
 export async function readHeaderAt(location: VaultLocation): Promise<Header> {
   if (isStore(location.directory)) return (await loadStore()).readHeaderInStore(location)
   return readHeader(location.files ?? nodeFiles(), location.directory)

@@ -24,7 +24,9 @@ import {
 export { rekeyStore } from '../storage/postgres/copies.js'
 export { readStored } from '../storage/postgres/tables.js'
 
-/** @throws CofferError `conflict` if there is a vault already, `usage`, `unavailable`, `storage_failed` */
+/**
+ * @throws CofferError `conflict` if there is a vault already, `vault_damaged`, `usage`, `unavailable`, `storage_failed`
+ */
 export async function createInStore(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
   return usingPool(effects, async (pool) => {
     await createTables(pool)
@@ -47,7 +49,8 @@ export async function createInStore(effects: Effects, tenantName: string, opener
 }
 
 /**
- * @throws CofferError `vault_missing`, `vault_locked`, `vault_unsupported`, `usage`, `unavailable`, `storage_failed`
+ * @throws CofferError `vault_missing`, `vault_locked`, `vault_damaged`, `vault_unsupported`, `usage`, `unavailable`,
+ * `storage_failed`
  */
 export function openInStore(effects: Effects, choose: ChooseOpener): Promise<App> {
   return usingStore(effects, choose, async (unlocked, engine) =>

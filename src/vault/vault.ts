@@ -34,7 +34,7 @@ export interface Vault {
    * another process has the vault open.
    */
   attachServer?(server: AttachedServer): () => void
-  /** Purges at most 2,000 expired tokens, and ends after about `ms`. Resolves to the number of purged tokens. */
+  /** Purges at most 2,000 expired records, and ends after about `ms`. Resolves to the number of purged records. */
   sweep(ms?: number): Promise<number>
   /**
    * Resolves when no reactor run is in progress. Undefined if a server has the vault open, because the server continues
@@ -66,7 +66,7 @@ export function createRemoteVault(peer: VaultSocketClient): Vault {
       const upload = await sendPieces(peer, asked, piecesOf(document))
       return askPeer(peer, { ...asked, input: { ...asked.input, document: { upload } } })
     },
-    // The server purges expired tokens itself.
+    // The server purges expired records itself.
     sweep: async () => 0,
     close: async () => peer.close(),
   }

@@ -48,7 +48,7 @@ class Load {
   /** The data of each token by its id. The data is undefined if the deletion was acknowledged. */
   readonly acknowledged = new Map<string, string | undefined>()
   reads = 0
-  /** Number of requests without a response. */
+  /** Number of requests that were sent before the signal and got no response. */
   dropped = 0
   /** Descriptions of the wrong responses before the signal. */
   readonly wrong: string[] = []

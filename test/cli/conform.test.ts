@@ -221,7 +221,7 @@ t.test('a report of conform shows no data, number or key from the answers of the
   t.match(outputs[0], '<number> of <key>')
 })
 
-t.test('conform compares 3-D Secure, and reports a server that rejects the permissions for it', async (t) => {
+t.test('conform compares 3-D Secure answers, and reports a server without its permissions', async (t) => {
   const server = await serve(t)
   const { stdout } = await conform(server.url, ['--only', 'threeds'])
   t.match(JSON.parse(stdout).areas, [{ area: '3-D Secure', calls: 4, equal: 4 }])

@@ -199,7 +199,7 @@ t.test(
 )
 
 t.test(
-  'if the keys of one tenant are lost, the report counts them, and the other tenants are copied',
+  'if the keys of one tenant are lost, the report counts the rows of this tenant, and the other tenants are copied',
   async (t) => {
     const bench = await createBench(t, true)
     const { vault, home, after } = bench

@@ -83,7 +83,7 @@ testVault(
 )
 
 testVault(
-  'invite accept takes the bare token of a link, as an argument or on standard input',
+  'invite accept takes the token of a link without the rest of the link, as an argument or on standard input',
   async (t, home) => {
     const link = linkIn((await home.run(invite)).stderr)
     const token = new URL(link).searchParams.get('token')!

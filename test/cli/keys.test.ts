@@ -11,7 +11,7 @@ testVault('app regenerate says before and after the change what happens to the o
   t.match(refused, { code: 130, stderr: 'The old keys are refused immediately. Continue?' })
   const graced = await home.run('app regenerate shop --grace 1h', { columns: 200, answers: no })
   const asked =
-    'This makes a new key and replaces the keys of application shop. The old keys still work for 1h, and are then refused. Continue?'
+    'This replaces the keys of application shop with a new key. The old keys still work for 1h, and are then refused. Continue?'
   t.match(graced, { code: 130, stderr: asked })
   const clock = () => NOW
   const { code, stderr } = await home.run('app regenerate shop --grace 1h --yes', { columns: 200, clock })

@@ -8,7 +8,7 @@ const BODIES = ['one', 'two', 'three']
   .map((id) => `{"id":"${id}","type":"token","data":"d-${id}"}\n`)
   .join('')
 /** Matches the error of a command for several ids, one of which does not exist. */
-const stopped = /no-such: .*\(done before: 1; not done: no-such and 1 after it\)/
+const stopped = /no-such: .*\(done before: 1; not done: no-such and 1 more after it\)/
 const ids = async (home: Home) => (await home.run('token list --output id')).stdout
 
 testVault(
@@ -48,7 +48,7 @@ testVault('the first refused line ends the command, whatever the reason', async 
     })
     t.ok(code > 0, bad)
     t.match(stderr, `error: line 3: ${reason}`, bad)
-    t.match(stderr, /\(done before: 1; not done: line 3 and 1 after it\)\n$/, bad)
+    t.match(stderr, /\(done before: 1; not done: line 3 and 1 more after it\)\n$/, bad)
     t.equal(await ids(home), 'first\n', 'the lines before it are stored and the lines after it are not')
     await home.run('token delete first --yes')
   }
@@ -61,7 +61,7 @@ testVault(
   async (t, home) => {
     for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
     const stderr =
-      /^error: frnt: No app "frnt". Did you mean "front".*\(done before: 1; not done: frnt and 1 after it\)/
+      /^error: frnt: No app "frnt". Did you mean "front".*\(done before: 1; not done: frnt and 1 more after it\)/
     t.match(await home.run('app delete back frnt front --yes'), { code: 3, stderr })
     t.equal((await home.json('app list')).pagination.total_items, 1)
   },
@@ -72,7 +72,7 @@ testVault('if the answer to a change cannot be printed, the change still counts 
   const { stderr } = await home.run('token create', { stdin, stdoutFailure: 'ENOSPC' })
   t.match(
     stderr,
-    /^error: line 1: coffer token create was carried out\. .*\(done before: 0; not done: 2 after it\)/,
+    /^error: line 1: coffer token create was carried out\. .*\(done before: 0; not done: 2 more after it\)/,
   )
   t.equal(await ids(home), 'one\n')
 })
@@ -110,7 +110,7 @@ testVault('several names can be given in place of ids', async (t, home) => {
   for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
   const { stdout } = await home.run('app get back front --fields name')
   t.equal(stdout, '{"name":"back"}\n{"name":"front"}\n')
-  const stderr = /nobody: .*\(done before: 1; not done: nobody and 1 after it\)/
+  const stderr = /nobody: .*\(done before: 1; not done: nobody and 1 more after it\)/
   t.match(await home.run('app delete back nobody front --yes'), { code: 3, stderr })
   t.equal((await home.run('app delete front --yes')).code, 0)
   t.equal((await home.json('app list')).pagination.total_items, 0)
@@ -161,7 +161,7 @@ t.test(
     })
     t.match(stopped, {
       code: 130,
-      stderr: 't-1: Interrupted. (done before: 1; perhaps done: t-1; not done: 2 after it)',
+      stderr: 't-1: Interrupted. (done before: 1; perhaps done: t-1; not done: 2 more after it)',
     })
     const left = await home.run('token list --output id', { fetch: pass, env })
     t.equal(left.stdout, 't-3\nt-2\nt-1\n')

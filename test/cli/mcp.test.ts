@@ -96,7 +96,7 @@ t.test('every MCP tool answers, and an error of a tool says what is wrong', asyn
   t.ok(own.length > 10, 'every call is logged with the application')
 })
 
-t.test('options restrict the tools, and wrong options and keys that reveal data are refused', async (t) => {
+t.test('options restrict the tools, and wrong options, and keys that reveal data, are refused', async (t) => {
   const { home, key, connect } = await open(t)
   const list = async (...words: string[]) => {
     const { client } = await connect({ words })
@@ -268,5 +268,5 @@ t.test('requests that were sent before standard input ended are answered', async
   t.match(answers.get(4), 'this number cannot be stored exactly')
   t.equal(code, 0)
   const long = await home.run('mcp', { stdin: 'x'.repeat(11_000_000), env: { COFFER_API_KEY: key } })
-  t.match(long, { code: 2, stderr: 'more than 10 MB' })
+  t.match(long, { code: 2, stderr: 'more than 10485760 characters' })
 })

@@ -67,7 +67,7 @@ t.test('a command refuses an impossible output format before it does anything', 
   for (const { words } of withoutIds) await refuse(t, home, [...words, '-o', 'id'], /have no id/)
   for (const { words } of find(({ printsText }) => printsText))
     for (const format of ['value', 'id'])
-      await refuse(t, home, [...words, '-o', format], /prints text, not --output/)
+      await refuse(t, home, [...words, '-o', format], /prints text, and cannot print --output/)
 })
 
 function propertiesOf({ result }: Command): object {

@@ -222,7 +222,7 @@ t.test(
   },
 )
 
-t.test('a pipeline of commands and jq succeeds, and it fails if one of its commands fails', async (t) => {
+t.test('a pipeline of commands and jq succeeds only if all of its commands succeed', async (t) => {
   const machine = await createMachine(t)
   if ((await machine.bash('command -v jq')).code !== 0) return t.comment('jq is not installed')
   const rowsOf = (program: string) => `jq -nc --arg long "$(printf %0350d 1)" '${program}'`

@@ -315,7 +315,7 @@ t.test('serve --run ends with the exit code of its command', async (t) => {
   ] as const)
     t.match(
       await run(line),
-      { code, stderr: /^error: The command of --run ended with (\d+|SIGTERM)\.\n$/ },
+      { code, stderr: /^error: The command of --run ended with (exit code \d+|SIGTERM)\.\n$/ },
       line,
     )
 })

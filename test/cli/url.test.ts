@@ -83,7 +83,7 @@ testHome("if a server's list never ends, the command stops requesting pages", as
   const page = (number: number) =>
     Array.from({ length: 50 }, (_, at) => ({ id: `${number}-${at}`, name: 'x' }))
   const get = async (fetch: Fetch) => home.run('app get front', { fetch, env })
-  const refusal = { code: 2, stdout: /^$/, stderr: /app list has more than 10000 records, .* Give an id/ }
+  const refusal = { code: 2, stdout: /^$/, stderr: /app list` has more than 10000 records, .* Give an id/ }
   for (const pageOf of [page, () => page(1), () => [{}]]) {
     t.match(await get(serve(pageOf)), refusal)
     t.equal(asked, 201)
@@ -165,7 +165,7 @@ t.test('--curl prints the request without key and data, and sends nothing', asyn
 })
 
 t.test(
-  "a key with a prefix other than the server's is refused, and the error names the server's prefix",
+  "a key in a header with another prefix than the server's is refused, and the error names the server's prefix",
   async (t) => {
     const server = await startServer({ prefix: 'bt' })
     t.teardown(() => server.stop())

@@ -13,8 +13,8 @@ const require = createRequire(import.meta.url)
 const INNER =
   /^(?:init|createElement|loadElements|elements|post|put|patch|get|delete|proxy\.proxyRequest|initOptions.*)$/
 /**
- * These calls get `Not Emulated` (see test/http/not-emulated.test.ts). Calls about transactions belong to neither
- * version of the API, so Coffer has no path for them.
+ * The test also leaves out the calls about templates of applications, which `node.test.ts` makes, and the calls about
+ * transactions. Transactions belong to neither version of the API, so Coffer has no path for them.
  */
 const OUT = /^(?:applicationTemplates|transactions)\./
 

@@ -167,7 +167,7 @@ t.test('the keyboard moves from cell to cell, and Tab leaves the matrix', option
   t.same(await focused(), [2, 2])
   await page.keyboard.press('ArrowUp')
   await page.keyboard.press('ArrowUp')
-  t.same(await focused(), [1, 2], 'the first row is the last one upwards')
+  t.same(await focused(), [1, 2], 'ArrowUp stops at the first row')
   await page.keyboard.press('Shift+Tab')
   t.same(await focused(), [null, null])
   await page.keyboard.press('Tab')
@@ -250,7 +250,7 @@ t.test('60 applications and 60 containers are shown without lag', options, async
   }`)
   await server.fetch('/tokens')
   await page.locator('.nav a', { hasText: 'Requests' }).getByText('new').waitFor({ state: 'attached' })
-  t.equal(await page.evaluate('window.changes'), 0, 'news do not draw the matrix again')
+  t.equal(await page.evaluate('window.changes'), 0, 'a new request does not draw the matrix again')
 })
 
 t.test('rules are rows of a form, and the server previews them', options, async (t) => {

@@ -171,7 +171,7 @@ t.test(
       await page.getByRole('link', { name: 'Requests 1' }).waitFor()
       await page.getByRole('link', { name: 'Tokens 1' }).waitFor()
       await pressButton(page, 'Reset …')
-      await dialog.getByText('This removes 1 token, 1 request and the faults').waitFor()
+      await dialog.getByText('It also removes 1 request and the faults').waitFor()
       await page.keyboard.press('Escape')
       await show(page, 'applications', 'Applications')
       await page.getByRole('link', { name: 'operations' }).click()

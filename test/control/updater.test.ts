@@ -268,7 +268,7 @@ t.test('a file of many rows is processed in parts, each row once', async (t) => 
     .split('\n')
     .slice(1)
     .map((line) => line.split(',')[3])
-  t.equal(new Set(found).size, 1, 'with deduplication, one existing token')
+  t.equal(new Set(found).size, 1, 'with deduplication, all rows have the same existing token')
 })
 
 t.test(
@@ -292,7 +292,7 @@ t.test(
     t.equal((await put(job.uploadUrl)).status, 403)
     const { download_url = '' } = await get(job.id)
     t.equal((await fetch(download_url)).status, 200)
-    t.equal((await fetch(job.uploadUrl)).status, 403, 'the secret of the upload does not download')
+    t.equal((await fetch(job.uploadUrl)).status, 403, 'the secret is only for the upload')
     await control.clock.advance({ by: '1h' })
     t.equal((await fetch(download_url)).status, 403)
     const none = await server.ask('app create', { name: 'n', type: 'private', permissions: ['token:read'] })

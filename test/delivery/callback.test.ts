@@ -79,7 +79,7 @@ t.test('if reactor code returns res, the callback has the body and the content t
   })
 })
 
-t.test('a callback that fails is repeated with growing pauses, ten times at most', async (t) => {
+t.test('a callback that fails is sent at most ten times, with growing pauses', async (t) => {
   let clock = 0
   const times: number[] = []
   const { vault, receiver, react } = await open(t, (response) => {

@@ -381,7 +381,7 @@ t.test(
     t.match(
       initial,
       [{ type: 'ready' }, { type: 'change', empty: false }],
-      'a value of the page comes after ready',
+      'the event about the initial value comes after the event ready',
     )
     t.match(late, { calls: ['at once', 'ready'], mounted: true, missing: { message: /no element #none/ } })
     t.equal((await eventsOf(lab, 'ready')).length, 2)
@@ -559,7 +559,7 @@ t.test('the methods of card fields have the documented effects', needsChromium, 
   t.strictSame([await one.inputValue(), await two.inputValue()], ['start', 'sta'])
   t.equal(await one.evaluate((input) => (globalThis as Json).getComputedStyle(input).color), 'rgb(9, 9, 9)')
   await one.fill('new')
-  t.equal(await two.inputValue(), 'new', 'the field follows the other one')
+  t.equal(await two.inputValue(), 'new', 'the second field gets the new value of the first field')
   await run(({ scope }) => scope.one.focus())
   for (const key of ['a', 'Enter', 'Shift+Escape']) await tab.keyboard.press(key)
   const keys = await eventsOf(lab, 'keydown')

@@ -148,7 +148,11 @@ t.test(
     const page = await ask(`${method_notification_url}?mode=redirect`)
     t.equal(page.status, 200)
     t.match(page.text, `action="${method_notification_url}?mode=redirect"`)
-    t.equal((await backend.get(id)).method.method_completion_indicator, 'N', 'the page alone tells nothing')
+    t.equal(
+      (await backend.get(id)).method.method_completion_indicator,
+      'N',
+      'the page alone does not complete the step',
+    )
     for (const _ of [1, 2]) {
       const told = await post(method_notification_url, {
         threeDSMethodData: encode({ threeDSServerTransID: id }),

@@ -99,7 +99,7 @@ t.test('the control plane answers as its OpenAPI document says, and serves this 
   }
   const served = await fetch(`${base}/openapi.json`, { headers })
   t.same(await served.json(), { ...document, info: { ...document.info, version: VERSION } })
-  t.equal((await fetch(`${base}/openapi.json`)).status, 401, 'as for all of the control plane')
+  t.equal((await fetch(`${base}/openapi.json`)).status, 401, 'the document needs the control key')
   const fork = await server.control.fork()
   const ofFork = await fetch(`${base}/forks/${fork.tenant.id}/openapi.json`, { headers })
   t.equal(ofFork.status, 200)

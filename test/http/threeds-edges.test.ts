@@ -26,7 +26,7 @@ t.test('without a method step, web-threeds opens no frame', needsChromium, async
   await createSession('CYX')
   t.strictSame([...new Set(paths)], ['/3ds/sessions'])
   await createSession('CY')
-  t.ok(paths.includes('/pages/method.html'), 'with a method step, it does')
+  t.ok(paths.includes('/pages/method.html'), 'with a method step, web-threeds opens a frame')
 })
 
 t.test('if the method page is too slow, the shop continues after a timeout', needsChromium, async (t) => {
@@ -41,7 +41,7 @@ t.test('if the method page is too slow, the shop continues after a timeout', nee
   })
   await asked
   await tab.clock.runFor(9000)
-  t.equal(isOver, false, 'it waits for the page of the bank')
+  t.equal(isOver, false, 'the package waits for the page of the bank')
   await tab.clock.runFor(2000)
   const session = await creating
   t.match(session, { id: String })

@@ -23,7 +23,7 @@ const setsOf = async ({ app }: TestVault) => {
   return records.map(({ containers }) => containers.join(' ')).sort()
 }
 
-/** Sweeps repeatedly as a server does, until no more container sets can be removed. */
+/** Sweeps twice, because a shared store removes unused container sets only in a sweep after the lease. */
 async function sweepAll({ app, clock }: TestVault): Promise<void> {
   await app.sweep()
   clock.now += LEASE_MS

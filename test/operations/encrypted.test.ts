@@ -93,7 +93,11 @@ t.test('a tenant can have at most 100 client keys that have not expired', async 
   const create = () => ask('key create', { expires_at: new Date(clock.now + DAY_MS).toISOString() })
   for (let count = 1; count < 99; count++) await create()
   const together = await Promise.allSettled([create(), create(), create()])
-  t.equal(together.filter(({ status }) => status === 'fulfilled').length, 1, 'also of requests at one time')
+  t.equal(
+    together.filter(({ status }) => status === 'fulfilled').length,
+    1,
+    'only one of three concurrent requests creates the last key',
+  )
   await refuses(t, create(), { code: 'unprocessable', status: 422, message: /at most 100 keys/ })
   t.equal((await ask('key list')).length, 100)
   clock.now += DAY_MS
@@ -343,7 +347,7 @@ t.test('encrypted data is accepted in children, imports and token intents', asyn
   t.notMatch(JSON.stringify(intent), NUMBER)
   const converted = await ask('token create', { token_intent_id: intent.id })
   const { cvc: _, ...kept } = CARD
-  t.same(await dataOf(converted.id), kept, 'without the cvc, as from every intent')
+  t.same(await dataOf(converted.id), kept, 'the token has no cvc, like every token from an intent')
   await refuses(t, ask('intent create', { type: 'card', data: CARD, encrypted }), {
     errors: { encrypted: [/together with data/] },
   })
@@ -379,7 +383,7 @@ t.test('the response to a creation that finds a duplicate contains no data', asy
   t.equal(found.data, undefined)
   const seen = (await askAs(reader, 'token create', { type: 'card', ...wanted })) as Shown
   t.equal(seen.id, original.id)
-  t.equal(seen.data, undefined, 'not even for a caller that may reveal it')
+  t.equal(seen.data, undefined, 'a caller that may reveal the data gets no data either')
 })
 
 t.test(

@@ -131,7 +131,7 @@ t.test(
 )
 
 t.test(
-  'keys that a seed chooses are accepted only by a vault in memory, and only on this machine',
+  'without --test-keys, keys that a seed chooses are accepted only by a vault in memory, and only on this machine',
   async (t) => {
     await t.rejects(startServer({ seed: FULL, addresses: ['0.0.0.0'] }), {
       code: 'usage',
@@ -163,7 +163,7 @@ t.test('the three seeds of the package contain no key, and each is equal to its 
   }
 })
 
-t.test('the export of a tenant has masked, synthetic or plain data, and never contains keys', async (t) => {
+t.test('an export has masked, synthetic or plain data, and never keys of applications', async (t) => {
   const vault = await openLibraryVault({ seed: FULL })
   t.teardown(() => vault.stop())
   const exported = async (input: object, reveal: boolean) => {

@@ -219,7 +219,7 @@ t.test('an interrupted job continues at its next row, and each row is processed 
   t.ok(begun > 1 && begun < 61, `${begun} tokens`)
   t.equal((await ask('updater job get', { id })).status, 'processing')
   await Promise.all([process(100), process(100)])
-  t.equal(await count(), 61, 'also if two processes have the job')
+  t.equal(await count(), 61, 'two processes together process each row once')
   t.match(await ask('updater job get', { id }), {
     status: 'completed',
     requests: 60,

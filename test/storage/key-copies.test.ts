@@ -1,6 +1,6 @@
 /**
- * Tests of the second copy of the rows with keys. The copy survives the loss of any table, is up to date after a crash,
- * and contains no removed row.
+ * Tests of the second copy of the rows that contain keys of tenants. The copy survives the loss of any table, is up to
+ * date after a crash, and contains no removed row.
  */
 import t from 'tap'
 import { KINDS } from '../../src/domain/records/records.js'
@@ -112,7 +112,7 @@ t.test('when the removal of a row is answered, no file contains the row', async 
   t.strictSame(holds(files, secretOf('one')), [])
   await add(engine, 'three')
   await remove(engine, 'three')
-  t.strictSame(holds(files, secretOf('three')), [], 'removed before it was flushed')
+  t.strictSame(holds(files, secretOf('three')), [], 'the row was removed before it was flushed')
   await add(engine, 'four')
   await engine.flush()
   await remove(engine, 'four')
@@ -146,14 +146,14 @@ t.test('a row that is removed while other rows are flushed is in no table', asyn
   t.strictSame(inTables(), [])
   while (!tree.advanceFlush());
   tree.finishFlush()
-  t.strictSame(inTables(), [], 'after the flush that had begun before')
+  t.strictSame(inTables(), [], 'the flush that had begun before the removal does not write the row again')
   tree.flush()
   tree.close()
   t.strictSame(readCopies(files), [secretOf('three'), secretOf('two')])
 })
 
 t.test(
-  'after a crash at any step, the second copy has each existing row with keys, and no removed row',
+  'after a crash at any step, the second copy has each existing row that contains keys, and no removed row',
   async (t) => {
     const acts: ((engine: FileEngine) => Promise<unknown>)[] = [
       (engine) => add(engine, 'three'),

@@ -103,8 +103,8 @@ function startHerd(directory: string) {
 }
 
 /**
- * Kills children `kills` times, or until `limitMs` milliseconds have passed. The function checks the vault after each
- * kill.
+ * Kills children `kills` times, or until `limitMs` milliseconds have passed. After the last kill, the function checks
+ * the vault.
  */
 export async function killRepeatedly(kills: number, limitMs: number): Promise<KillResult> {
   const deadline = Date.now() + limitMs

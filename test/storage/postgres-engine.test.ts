@@ -14,8 +14,8 @@ const isLong = process.env.COFFER_TEST_LONG === '1'
 const address = await sharedDatabase()
 
 /**
- * The suite expects log entries as rows, but the engine over PostgreSQL turns entries into rows later. Therefore each
- * read of the wrapped engine first moves the log entries to rows.
+ * The suite expects log entries as rows, but the engine over PostgreSQL turns entries into rows later. Therefore the
+ * wrapped engine turns its log entries into rows after each write.
  */
 function folding(engine: PostgresEngine): PostgresEngine {
   attached(engine)

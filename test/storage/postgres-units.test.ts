@@ -460,7 +460,7 @@ t.test('every statement uses an index and stops at its limit, before and after `
 })
 
 t.test(
-  'a statement waits for a free connection without a limit while the store answers other statements',
+  'while the store answers other statements, a statement waits for a free connection without a time limit',
   async (t) => {
     const pool = new ConnectionPool({ connectionString: await sharedDatabase() })
     t.teardown(() => pool.close())

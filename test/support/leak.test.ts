@@ -13,7 +13,7 @@ const around = (middle: string | Uint8Array) =>
 const encodingsIn = (bytes: Uint8Array, secret = SECRET) =>
   findLeaks([secret], [{ name: 'hay', bytes }]).map(({ encoding }) => encoding)
 
-t.test('findLeaks finds a secret in every encoding', async (t) => {
+t.test('findLeaks finds a secret in each encoding that it knows', async (t) => {
   const spellings: [string, string | Uint8Array][] = [
     ['plain', SECRET],
     ['reversed', [...SECRET].reverse().join('')],

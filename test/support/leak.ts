@@ -1,6 +1,6 @@
 /**
- * Finds secrets in printed, logged or stored bytes, in any encoding. The search uses no code of the program that wrote
- * the bytes.
+ * Finds secrets in printed, logged or stored bytes, in many encodings. The search uses no code of the program that
+ * wrote the bytes.
  */
 import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
 import { join, relative } from 'node:path'

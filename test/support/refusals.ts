@@ -1,6 +1,6 @@
 /**
- * Functions that return the error of refused work. The functions throw if the work succeeds, or fails with an error
- * that is not a CofferError.
+ * Functions that return the error of refused work. `refusal` and `refusalOf` throw if the work succeeds, or fails with
+ * an error that is not a CofferError.
  */
 import { CofferError, type PropertyErrors } from '../../src/errors.js'
 

@@ -7,7 +7,7 @@ import { restore } from '../../domain/text/spreadsheet.js'
 import { CofferError, usage } from '../../errors.js'
 import { createAttributes, tokenOutput } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/flags.js'
-import { display } from '../output/display.js'
+import { countOf, display } from '../output/display.js'
 import { MASKED, type Row, refuseMasked } from './rows.js'
 
 const MAX_BYTES = 1024 * 1024
@@ -128,7 +128,7 @@ function readPath(text: string): Path | 'none' {
 
 function readRecord(cells: readonly string[], paths: readonly Path[], line: number): Row {
   const length = cells.reduce((sum, cell) => sum + cell.length, 0)
-  const fault = `The row has ${cells.length} cells, but the first line names ${paths.length} columns.`
+  const fault = `The row has ${countOf(cells.length, 'cell')}, but the first line names ${countOf(paths.length, 'column')}.`
   if (cells.length !== paths.length) return { line, length, fault }
   const value: Record<string, unknown> = {}
   try {

@@ -4,7 +4,7 @@ import { interrupted, usage } from '../../errors.js'
 import { ROW_FORMATS } from '../../global-flags.js'
 import { exportedAttributes, type TokenView } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/flags.js'
-import { countOf, toJson } from '../output/display.js'
+import { countOf, display, toJson } from '../output/display.js'
 import { pickFields, readField, toCsvCell } from '../output/fields.js'
 import { createProgress } from '../output/progress.js'
 import { findMasked, type IsMasked, walkPages } from '../pages.js'
@@ -27,7 +27,9 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   const ending = /\.(csv|json)$/i.exec(path)?.[1]?.toLowerCase() ?? 'ndjson'
   const format = String(options.format ?? config.output ?? ending)
   if (!ROW_FORMATS.some((known) => known === format))
-    throw usage(`An export needs a format. Give --format with one of: ${ROW_FORMATS.join(', ')}.`)
+    throw usage(
+      `An export cannot have the format ${display(format)}. Give --format with one of: ${ROW_FORMATS.join(', ')}.`,
+    )
   const isArray = format === 'json'
   const target = await openExportTarget(context, path)
   const { put } = target

@@ -1,6 +1,6 @@
 /**
- * The log file of an import contains one line with the result of each row. If the file was given as `--resume`, its
- * first line identifies the run and the last batch that was sent.
+ * The log file of an import contains one line for each row, with the result of the row. If the file was given as
+ * `--resume`, its first line identifies the run and the last batch that was sent.
  */
 import { randomUUID } from 'node:crypto'
 import { constants, type FileHandle, open, rm, writeFile } from 'node:fs/promises'

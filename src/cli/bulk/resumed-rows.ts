@@ -24,7 +24,7 @@ export function readLineOfResult(text: string): number {
 
 /**
  * `at`: the number of rows before this row. `line`: the line of this row, or undefined at the end of the source.
- * @throws CofferError `usage` if the result at position `at` belongs to another row
+ * @throws CofferError `usage` if the result at position `at` was lost or belongs to another row
  */
 export function requireResult(resumed: ResumedRows, at: number, line: number | undefined): void {
   const { path, lines, finished } = resumed

@@ -70,7 +70,7 @@ const splitLines: Split = (text, isLast) => {
   return lines.map((line) => ({ row: line.trim() === '' ? undefined : line, size: line.length + 1 }))
 }
 
-/** Matches a string that may be incomplete, a separator, or a run of other characters. */
+/** Matches a string (complete or not), a separator, or a run of other characters. */
 const JSON_TOKEN = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|[[\]{},]|[^\s",[\]{}]+/g
 
 /** Splits the members of one JSON array. An incomplete member is read again when there is more text. */

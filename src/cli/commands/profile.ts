@@ -34,11 +34,15 @@ export function describeConfiguration(): JsonSchema {
     title: 'Settings of Coffer, config.json',
     type: 'object',
     properties: {
-      $schema: { ...text, description: 'For editors: coffer profile schema. Otherwise ignored.' },
+      $schema: {
+        ...text,
+        description:
+          'A file with the output of `coffer profile schema`. Editors read this file, and Coffer does not.',
+      },
       profile: { ...text, description: 'The name of the profile in use.' },
       profiles: {
         type: 'object',
-        description: 'Settings by the name of their profile.',
+        description: 'The name of each profile, with the settings of this profile.',
         additionalProperties: {
           type: 'object',
           properties: Object.fromEntries(settings),
@@ -47,7 +51,7 @@ export function describeConfiguration(): JsonSchema {
       },
       tenants: {
         type: 'object',
-        description: 'The id of the default tenant, by the id of the vault.',
+        description: 'The id of each vault, with the id of the default tenant of this vault.',
         additionalProperties: text,
       },
     },

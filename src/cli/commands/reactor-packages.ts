@@ -118,5 +118,5 @@ async function report(context: CommandContext, rows: readonly Row[]): Promise<vo
   const wrong = rows.filter(({ state }) => state === 'wrong')
   if (wrong.length === 0) return
   const names = wrong.map((row) => row.package).join(', ')
-  throw new CofferError('check_failed', `These cannot be used: ${names}. See the column reason.`)
+  throw new CofferError('check_failed', `These cannot be used: ${names}. The output contains each reason.`)
 }

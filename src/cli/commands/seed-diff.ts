@@ -57,10 +57,7 @@ export const diffSeed: TerminalCommand['run'] = async (context, [path = '-'], op
       )
   }
   if (seed.tenants !== undefined)
-    await printNotice(
-      context.terminal,
-      'Further tenants of the seed were not compared. Choose one with --tenant.',
-    )
+    await printNotice(context.terminal, 'The tenants in the list `tenants` of the seed were not compared.')
   await printForRun(context, differences, {
     columns: ['list', 'name', 'difference', 'attributes'],
     hints: { empty: 'The seed and the tenant are equal.' },

@@ -117,11 +117,13 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     name: 'token export',
     summary: 'Write all tokens as NDJSON, a JSON array, or CSV.',
     details:
-      'The name of the file decides the format; the default is NDJSON. Data is masked as in token list, unless --reveal is\n' +
-      'given. token import reads files that were exported with --reveal. For CSV, --fields chooses columns. In CSV, cells that a\n' +
-      'spreadsheet would take for formulas begin with an apostrophe. An import of CSV reads numbers as text, except in columns of\n' +
-      'expiration months and years.',
-    arguments: [['[file]', 'a new file, which only you can read; without it, or -, standard output']],
+      'The name of the file decides the format; the default is NDJSON. Data is masked as in `coffer token list`, unless\n' +
+      '--reveal is given. `coffer token import` reads files that were exported with --reveal. For CSV, --fields chooses\n' +
+      'columns. In CSV, cells that a spreadsheet would take for formulas begin with an apostrophe. An import of CSV reads\n' +
+      'numbers as text, except in columns of expiration months and years.',
+    arguments: [
+      ['[file]', 'a new file, which only you can read; without a file, or with -, standard output'],
+    ],
     options: [
       ['--format <format>', 'ndjson, json or csv; default: by the name of the file, else ndjson'],
       ['--reveal', 'write data in plaintext'],
@@ -174,14 +176,17 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'goes to standard output.',
     arguments: [['<file>', 'formula.js or formula.ts']],
     options: [
-      ['--args <json>', 'the arguments, as JSON or key=value: @args.json (repeatable)', true],
+      ['--args <json>', 'the arguments: JSON, key=value, or @args.json to read a file (repeatable)', true],
       ['--configuration <json>', 'the configuration, as JSON or key=value (repeatable)', true],
       ['--image <name>', 'node-bt (default), node22 or node24'],
       [
         '--transform <direction>',
         'run a transform of a proxy: request or response; the message is in --args: {"body":…,"headers":…}',
       ],
-      ['--seed <file>', 'a seed with the tokens of the arguments, JSON or YAML'],
+      [
+        '--seed <file>',
+        'a seed, as a JSON or YAML file; expressions in the arguments use the tokens of this seed',
+      ],
       ['--watch', 'run again when the file is saved, until Ctrl-C'],
     ],
     examples: [
@@ -222,8 +227,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     summary: 'Print events as they happen, and send them to an address of your machine.',
     details:
       'Creates a webhook, and deletes it at Ctrl-C. This command takes the events from the vault or server and sends them itself,\n' +
-      'signed like all events, so the server needs no --allow-net and does not reach the address. An event without a 2xx answer\n' +
-      'is sent again later. With --url, the command needs the control key in COFFER_CONTROL_KEY.',
+      'signed like all events. Therefore the server needs no --allow-net, and need not reach the address. An event without a\n' +
+      '2xx answer is sent again later. With --url, the command needs the control key in COFFER_CONTROL_KEY.',
     options: [
       [
         '--forward-to <url>',
@@ -244,7 +249,10 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'by page. Reads no tokens and no people, and writes no keys. The command needs a management key, and lists what\n' +
       'this key may not read. The key is read from --api-key-file, --api-key-stdin, COFFER_API_KEY or a prompt. Redirects are not followed.',
     arguments: [
-      ['[file]', 'a new file, which only you can read; .yaml or .yml for YAML; without it, standard output'],
+      [
+        '[file]',
+        'a new file, which only you can read; .yaml or .yml for YAML; without a file, standard output',
+      ],
     ],
     options: [
       ['--dry-run', 'print the requests, and send nothing'],
@@ -292,9 +300,9 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'Not found: other case, other Unicode normal forms, HTML entities, UTF-16, compressed files, and letters and digits in\n' +
       'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
       'The part of a value that the mask of its token shows is skipped.\n' +
-      'Prints the id of the token, file and line, never a value. Exit code 10 if something is found. With the key of an\n' +
-      'application, the command finds the values that the application may see. Each token is read in plaintext, and coffer log reveals\n' +
-      'counts these reads.',
+      'Prints the id of the token, the file and the line, never a value. Exit code 10 if something is found. With the key of an\n' +
+      'application, the command finds the values that the application may see. Each token is read in plaintext, and\n' +
+      '`coffer log reveals` counts these reads.',
     arguments: [['<path...>', 'files, or directories with everything below; - reads standard input']],
     examples: ['coffer scan .coffer-demo/vault', "echo 'nothing to see' | coffer scan -"],
     prints: { result: arrayOf(object({ id: text, file: text, line: count })) },

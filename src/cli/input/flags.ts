@@ -114,7 +114,7 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   return schema.type === undefined && isPlain ? text : readJson(name, text, schema)
 }
 
-/** Each text is in short form, a JSON object or a JSON array. @throws CofferError `usage`, with the name of the flag */
+/** Each text is a short form, a JSON object or a JSON array. @throws CofferError `usage`, with the name of the flag */
 function readShortForms(name: string, texts: readonly string[], items: Schema): unknown[] {
   const values: unknown[] = []
   for (const text of texts) {

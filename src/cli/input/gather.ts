@@ -222,7 +222,7 @@ function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknow
 
 /**
  * Prompts for missing properties of a single input. If there are several inputs, the operation reports what is missing.
- * @throws CofferError `usage` if prompts are impossible
+ * @throws CofferError `usage` if a property is missing and prompts are impossible, or if an update changes nothing
  */
 async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
   const { definition, flags, options, names: isSeveral } = draft
@@ -249,7 +249,7 @@ async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
 }
 
 /**
- * Makes an input of each id. If the only id is `-`, makes an input of each line of standard input.
+ * Makes one input from each id. If the only id is `-`, makes one input from each line of standard input.
  * @throws CofferError `too_large`
  */
 async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {

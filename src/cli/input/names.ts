@@ -68,7 +68,7 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun, 
     throw new CofferError('not_found', describeMisspelled(noun, given, near))
   }
   const lines = found.map(({ id, names }) => `${id}  ${names.map(display).join(', ')}`)
-  const what = `"${shown}" matches ${found.length} records of coffer ${noun} list. Give an id:`
+  const what = `"${shown}" matches ${found.length} records of \`coffer ${noun} list\`. Give an id:`
   throw usage([what, ...lines.slice(0, MAX_TOLD)].join('\n  '))
 }
 

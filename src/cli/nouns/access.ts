@@ -139,7 +139,7 @@ async function noticeCut({ notice, format, input }: Task, answer: Matrix): Promi
   const { applications, containers, total_applications, total_containers, permission } = answer
   if (format === 'table' && applications.length > 0)
     await notice(
-      `For ${permission}. The values are examples: made-up data with the mask of the newest token in the container.`,
+      `The table is for the permission ${permission}. The values are examples: made-up data with the mask of the newest token in the container.`,
     )
   const page = (input.page as number | undefined) ?? 1
   if (total_applications > applications.length) {

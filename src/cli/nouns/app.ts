@@ -21,12 +21,11 @@ const regenerateKeys: Hooks = {
     const old =
       grace === undefined ? 'are refused immediately' : `still work for ${grace}, and are then refused`
     const what =
-      args.length === 1 ? `the keys of application ${names}` : `the keys of these applications: ${names}`
+      args.length === 1
+        ? `This replaces the keys of application ${names} with a new key.`
+        : `This gives each of these applications a new key, which replaces its keys: ${names}.`
     const { confirm } = await import('../input/prompt.js')
-    await confirm(
-      context.terminal,
-      `This makes a new key and replaces ${what}. The old keys ${old}. Continue?`,
-    )
+    await confirm(context.terminal, `${what} The old keys ${old}. Continue?`)
   },
   run: async (task, usual) => {
     let made: Partial<ApplicationView> = {}

@@ -61,7 +61,7 @@ const writeData: Hooks = {
       throw error
     }
     await target.complete()
-    if (path !== '-') await notice(`Wrote ${count} bytes to ${path}.`)
+    if (path !== '-') await notice(`Wrote ${count} ${count === 1 ? 'byte' : 'bytes'} to ${path}.`)
   },
 }
 

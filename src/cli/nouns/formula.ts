@@ -48,7 +48,10 @@ export const presentations: Presentations = {
   },
   'formula install': {
     arguments: [
-      ['[name]', 'card-alias, matching-hmac, json-webhook, or a formula as JSON; default: these three'],
+      [
+        '[name]',
+        'card-alias, matching-hmac or json-webhook (default: all three), or a JSON file with a formula',
+      ],
     ],
     hooks: installFormulas,
   },

@@ -12,7 +12,7 @@ const USUAL_PAGE = 20
 const LARGEST_PAGE = 10_000
 
 const MAX_NAMED = 50
-/** The widths are fixed, because later records are not known yet. Only a custom id may be longer. */
+/** The widths are fixed, because later records are not known yet. Only a custom id can be wider than its column. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
 
 /**

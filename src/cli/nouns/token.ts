@@ -97,12 +97,12 @@ const importTokens: Hooks = {
 
 export const presentations: Presentations = {
   'token import': {
-    arguments: [['[file]', 'the rows; without it, or -, standard input']],
+    arguments: [['[file]', 'a file with the rows; without a file, or with -, standard input']],
     options: [
       ['--format <format>', 'ndjson, json or csv'],
       [
         '--map <column=path>',
-        'for CSV: the target of a column, such as number=data.number; notes= skips a column (repeatable)',
+        'for CSV: the target of a column, such as number=data.number; an empty target skips the column: notes= (repeatable)',
         true,
       ],
       ['--type <text>', 'the type of rows that have no type'],

@@ -70,7 +70,7 @@ export function printingOf(definition: RegisteredOperation, isExplained: boolean
 function requireOwnFormat(name: string, formats: readonly Format[], { output }: Options): void {
   if (output === undefined || output === 'table' || formats.some((each) => each === output)) return
   const others = formats.length === 0 ? '' : ` It can also print: ${formats.join(', ')}.`
-  throw usage(`coffer ${name} prints text, not --output ${output}.${others}`)
+  throw usage(`\`coffer ${name}\` prints text, and cannot print --output ${output}.${others}`)
 }
 
 function requireIds({ name, isReading }: Printing, result: Schema): void {

@@ -1,5 +1,6 @@
 import type { ExplainedDecision } from '../../framework/caller/decisions.js'
 import type { Explanation } from '../../framework/caller/explain.js'
+import { countOf } from './display.js'
 
 /** Decisions after this number are only counted, because a request for a list can have very many decisions. */
 const MAX_DECISIONS = 20
@@ -13,7 +14,7 @@ export function describeExplanation(
   const lines = [describeOutcome(operation, outcome, refused)]
   lines.push(...decisions.slice(0, MAX_DECISIONS).map((each) => describeDecision(each, caller)))
   const left = decisions.length - MAX_DECISIONS
-  if (left > 0) lines.push(`${left} more decisions. Show all of them with -o json.`)
+  if (left > 0) lines.push(`${countOf(left, 'more decision')}. Show all of them with -o json.`)
   return lines
 }
 

@@ -109,7 +109,7 @@ function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
 
 function describeUncertain(path: string): string {
   return (
-    `The new key file ${path} is written, but it may not open the vault. If coffer vault keys list shows no new ` +
+    `The new key file ${path} is written, but it may not open the vault. If \`coffer vault keys list\` shows no new ` +
     'slot, remove the file and repeat the command.'
   )
 }

@@ -94,7 +94,8 @@ export async function askOwned(context: CommandContext, operation: string): Prom
 
 export async function reactorOptions({ config, input, cwd }: CommandContext): Promise<ReactorOptions> {
   const { allowNet, modules, ca: file, noReveal } = config
-  if (noReveal && modules !== undefined) throw noRevealError('--modules, whose code is given data')
+  if (noReveal && modules !== undefined)
+    throw noRevealError('--modules, because the code of modules gets data')
   const ca = file === undefined ? undefined : await input.readFile(file, '--ca')
   return omitUndefined({ ca, allowNet, modulesDirectory: modules && resolve(cwd, modules) })
 }

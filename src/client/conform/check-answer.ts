@@ -38,7 +38,7 @@ export function checkAnswer(
 ): string | undefined {
   const isExpected = status === 'done' ? expected.status < 300 : status === expected.status
   if (!isExpected) return `status is ${status}, not ${expected.status}: ${show.body(body)}`
-  if (isReplayed !== (expected.replayed ?? false)) return `it was${isReplayed ? '' : ' not'} replayed`
+  if (isReplayed !== (expected.replayed ?? false)) return `the answer was${isReplayed ? '' : ' not'} replayed`
   const mismatch = expected.result === undefined ? undefined : findMismatch(expected.result, body, show)
   if (mismatch !== undefined) return mismatch
   for (const path of expected.lacks ?? []) {
@@ -46,7 +46,8 @@ export function checkAnswer(
   }
   for (const [path, value] of Object.entries(expected.differs ?? {})) {
     const found = readPath(body, path)
-    if (found === undefined || found === value) return `${path} is ${show.value(found)}`
+    if (found === undefined || found === value)
+      return `${path} is ${show.value(found)}, not a different value`
   }
   const errors = readPath(body, 'errors')
   for (const [path, part] of Object.entries(expected.errors ?? {})) {

@@ -113,7 +113,8 @@ export async function runCases(
 
 export function describeRemaining(remaining: Run['remaining']): string {
   const listed = remaining.slice(0, 20).map(({ delete: operation, id }) => `coffer ${operation} ${id}`)
-  return `These records could not be deleted. Delete them: ${listed.join('; ')}`
+  const which = listed.length < remaining.length ? `the first ${listed.length}` : 'them'
+  return `Records that could not be deleted: ${remaining.length}. To delete ${which}: ${listed.join('; ')}`
 }
 
 class CaseRun {

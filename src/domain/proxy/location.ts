@@ -6,7 +6,7 @@ const STEP = /\.([\w\u0080-\uffff-]+)|\[(\d{1,6})\]|\['([^'\\]*)'\]|\["([^"\\]*)
 
 type Step = string | number
 
-/** Returns undefined for `$` alone, and for a path that can select several values. */
+/** Returns undefined for any other text, such as `$` alone, or a path that can select several values. */
 export function readLocation(text: string): Step[] | undefined {
   if (!text.startsWith('$') || text.length > MAX_CHARACTERS) return undefined
   const steps: Step[] = []

@@ -1,5 +1,8 @@
 const MAX_LETTERS = 50
-/** A shorter text is compared only by pairs of letters and with the initials of a name. */
+/**
+ * A shorter text is not compared with names letter by letter, but only by its pairs of letters and by the initials of a
+ * name.
+ */
 const MIN_LETTERS = 3
 const MIN_SHARE = 0.52
 

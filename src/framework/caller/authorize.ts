@@ -8,7 +8,7 @@ import { type Caller, currentCaller } from './caller.js'
 
 type Declared = Pick<Declaration, 'access'>
 
-/** @throws CofferError `forbidden`. The message names the missing permissions or the key that is required. */
+/** @throws CofferError `forbidden`. The message says what the caller lacks, for example permissions. */
 export function authorize(caller: Caller, definition: Declared): void {
   const { owner, permissions, isAnyEnough = false, keyOf, refusesSessions } = definition.access
   if (owner !== undefined) requireOwner(undefined, caller)

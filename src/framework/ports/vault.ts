@@ -53,13 +53,15 @@ export interface OpenVault {
   generateTenantKeys(): TenantKeyBytes
   /**
    * Checks whether this vault may have an API key that a user has chosen, because other people may know the key.
-   * @throws CofferError `unprocessable` if the vault is on disk or exposed, or needs keys of another form
+   * @throws CofferError `unprocessable` if the vault is stored. Without --test-keys, also if other machines can reach
+   * the vault, or if the key does not have the form of a generated key
    */
   admitChosenKey(key: string): void
   /**
    * Checks whether this vault may have a proxy that needs no API key and has a chosen key. Other people may know this
    * key.
-   * @throws CofferError `unprocessable` if the vault is on disk or exposed
+   * @throws CofferError `unprocessable` if the vault is stored. Without --test-keys, also if other machines can reach
+   * the vault
    */
   admitChosenProxyKey(): void
   sandbox(): Promise<Sandbox>
@@ -69,8 +71,8 @@ export interface OpenVault {
    */
   readonly createPageUrl: (() => string) | undefined
   /**
-   * Purges at most some thousands of expired tokens, and returns how many. With `ms`, stops after about this time. Also
-   * removes each set of containers that no token has any more.
+   * Purges at most 2,000 expired records, and returns how many. With `ms`, stops after about this time. If fewer than
+   * 2,000 records were purged, also removes sets of containers that no token has any more.
    */
   sweep(ms?: number): Promise<number>
   /** Removes every set of containers without tokens, until `isOver` returns true. */

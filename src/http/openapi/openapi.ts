@@ -28,7 +28,7 @@ const serviceProblem = {
     }),
   }),
   description:
-    'A failure of 3-D Secure outside of this server, or a card that no scheme supports. Clients compare the texts of this object.',
+    'A failure of 3-D Secure outside of this server, or a card that no scheme supports. Clients recognize the failure by these texts.',
 } satisfies Schema
 
 export const problemOutput = {
@@ -124,9 +124,9 @@ export function createDocument(registry: Registry, { version, prefix, bodyLimitB
 
 function introduce({ apiKey, traceId }: HeaderNames, bodyLimitBytes: number): string {
   return [
-    `Every request needs an API key in the header ${apiKey.toUpperCase()}, except requests for /, /healthz, /readyz, /llms.txt and /openapi.json.`,
+    `Each operation of this document needs an API key in the header ${apiKey.toUpperCase()}. Only a proxy can accept calls without a key. The paths /, /healthz, /readyz, /llms.txt and /openapi.json need no key.`,
     `A request may contain a trace id in the header ${traceId.toUpperCase()} (up to 128 visible ASCII characters). Every answer contains the trace id of its request.`,
-    `Bodies are UTF-8 JSON of at most ${bodyLimitBytes} bytes, 64 levels deep, without repeated names.`,
+    `A JSON body is UTF-8 with at most ${bodyLimitBytes} bytes and at most 64 levels, without repeated names.`,
     'Failures are RFC 7807 problems.',
   ].join('\n\n')
 }

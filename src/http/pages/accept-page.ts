@@ -17,8 +17,8 @@ import type { Page } from './pages.js'
  */
 const GUESSES = { count: 60, periodMs: 60_000 }
 /**
- * Two names of 5,000 characters fit, even if each character takes 12 bytes. The check of the names refuses long names
- * with a better error.
+ * Two names of 5,000 characters each fit, even if each character takes 12 bytes. The check of the names refuses long
+ * names with a better error.
  */
 const FORM_LIMIT_BYTES = 128 * 1024
 const SHOWN_NAME = 200

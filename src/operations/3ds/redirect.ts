@@ -69,8 +69,9 @@ export function authenticateByPage(
 }
 
 /**
- * Makes the result of the challenge final, as if the backend of the merchant had retrieved the result.
- * @throws CofferError `not_found`, `conflict` if the session is not authenticated or its challenge is not over
+ * Makes the result of the challenge final, as if the backend of the merchant had retrieved the result. Does not change
+ * a session with a decoupled challenge.
+ * @throws CofferError `not_found`, `conflict` if the session is not authenticated or a browser challenge is not over
  */
 export function finishByPage(
   host: PageHost,

@@ -20,7 +20,7 @@ export interface Sample {
 /**
  * - `shown`: the mask shows a part of the example.
  * - `none`: the token has no mask, so a masked read shows no data.
- * - `other`: the mask needs data that the example does not have, or its result is too long.
+ * - `other`: the mask needs data that the example does not have, needs too much work, or gives too long a result.
  */
 export const MASKS = ['shown', 'none', 'other'] as const
 

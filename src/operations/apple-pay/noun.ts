@@ -39,7 +39,7 @@ import { deregisterDomain, listDomains, registerDomain, replaceDomains } from '.
 import { createSession } from './session.js'
 
 const MAX_TRANSACTION_ID = 255
-/** An unlinked card is deleted after this time. */
+/** A card is deleted at the latest this long after it was unlinked. */
 const UNLINKED_MS = 30 * 24 * 60 * 60 * 1000
 
 const cardId = { type: 'string', description: 'The id of the card.' } as const

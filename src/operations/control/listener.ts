@@ -14,7 +14,7 @@ const MAX_REPORTS = 100
 /** Each webhook needs an address. No request is sent to this address, because the listener takes the events. */
 const NO_ADDRESS = 'http://localhost/'
 
-/** Only `coffer webhook listen` calls these operations, so they have no commands. */
+/** Only `coffer webhook listen` and the library call these operations, so they have no commands. */
 const INTERNAL = { cli: { isInternal: true }, examples: [] } as const
 
 const id = { type: 'string', description: 'The id of the webhook of the listener.' } as const

@@ -26,8 +26,8 @@ export const nameOfHeader = (prefix: string) => `${prefix.toUpperCase()}-ENCRYPT
 /**
  * Returns the value of `{{ encrypted }}`: an object with type and data, or an object that contains several of these
  * objects by name. Returns undefined if the call has no header with encrypted data.
- * @throws CofferError `validation` if a member cannot be decrypted, or if the data of a member does not fit the type
- * of the member
+ * @throws CofferError `validation` if the header is malformed, if a member cannot be decrypted, or if the data of a
+ * member does not fit the type of the member
  */
 export async function openHeader(
   context: Context,

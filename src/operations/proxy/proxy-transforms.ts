@@ -208,13 +208,13 @@ async function runReactor(session: Session, { prefix }: OpenProxy, id: string, m
   })
 }
 
-/** If the code returned null instead of headers, the headers do not change. */
+/** If the code returned null or no headers, the headers do not change. */
 function changeHeaders({ headers }: TransformInput, given: unknown, named: string): HeaderMap {
   return (given ?? undefined) === undefined ? headers : readHeaders(given, named)
 }
 
 /**
- * If the code returned null instead of a status, the status does not change.
+ * If the code returned null or no status, the status does not change.
  * @throws CofferError `validation` if the status is invalid for an answer
  */
 function changeStatus(given: unknown, prefix: string): { statusCode?: number } {

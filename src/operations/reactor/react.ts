@@ -195,7 +195,7 @@ export async function checkRequest(
  */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
-/** If `found` is undefined, the arguments are the message of a proxy, which is neither detokenized nor cast. */
+/** If `found` is undefined, the arguments are the message of a proxy. They are neither detokenized nor cast. */
 export async function prepare(
   context: Context,
   session: Session,

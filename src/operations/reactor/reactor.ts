@@ -289,7 +289,7 @@ export async function findApplicationOf(
 
 type Given = Infer<{ type: 'object'; properties: typeof reactorBody; required: readonly ['name'] }>
 
-/** @throws CofferError `validation` unless exactly one of code and formula is given */
+/** @throws CofferError `validation` for invalid attributes, or unless exactly one of code and formula is given */
 function checkNew(given: Readonly<Record<string, unknown>>): void {
   const errors: PropertyErrors = {}
   const { code, formula } = given as Lenient<{ code: string; formula: { id: string } }>

@@ -147,8 +147,8 @@ function subjectsIf(subjects: SubjectCollector, isOfTenant: () => boolean): Subj
 const TOKENS = /^\/(?:v2\/)?(?:tokens|token-intents|network-tokens)(?![^/?])/
 
 /**
- * Returns the data of tokens in a body. If the body describes no tokens, the whole body may be data, for example in a
- * call through a proxy.
+ * Returns the data of tokens in the body of a request or an answer. If `target` is not a path of tokens, returns the
+ * whole body, because the body of a proxy call, for example, may contain data anywhere.
  */
 function listData(target: string, body: Uint8Array): unknown[] {
   if (body.length === 0) return []

@@ -98,7 +98,8 @@ const schema = {
     $schema: {
       type: 'string',
       maxLength: 2048,
-      description: 'For editors: coffer seed schema. Otherwise ignored.',
+      description:
+        'The address of the schema, for editors. `coffer seed schema` prints the schema. Coffer ignores this value.',
     },
     name: tenantName,
     ...contentsSchema,

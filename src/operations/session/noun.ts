@@ -19,7 +19,7 @@ import { checkRights, permissionList, readRights, ruleList } from '../applicatio
 
 const SESSION_MINUTES = 3
 const LONGEST_HOURS = 24
-/** The limit for live sessions that one application has created, and for live sessions that it has authorized. */
+/** An application may have created at most this many live sessions, and authorized at most this many. */
 export const MAX_LIVE_SESSIONS = 10_000
 const MINUTE_MS = 60_000
 const CREATE_SESSION =

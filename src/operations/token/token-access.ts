@@ -154,8 +154,8 @@ export function whereAllowed(
 
 interface Wanted {
   /**
-   * Lists of container paths. A set of containers can match only if each list has a path on or above one of these
-   * containers.
+   * Lists of container paths. A set of containers can match only if each list has a path that contains at least one
+   * container of the set.
    */
   areas: readonly (readonly string[])[]
   matches(containers: readonly string[]): boolean

@@ -18,7 +18,7 @@ export const UPDATED = { operation: 'update', message: 'Token updated' } as cons
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
 export const readDeclaration = { isExplainable: true, plaintext: 'masked', log: READ } as const
 
-/** The names in log messages of the kinds of records that are neither tokens nor token intents. */
+/** How log messages name the kinds of records that are neither tokens nor token intents. */
 const USED_NAMES = {
   network_token: 'Network token',
   google_pay: 'Google Pay',

@@ -76,7 +76,8 @@ function decode(bytes: Uint8Array): { text: string; fault?: string } {
 
 /**
  * Returns the result of the job as CSV.
- * @throws CofferError `forbidden` if the secret is wrong, or if the job was completed more than an hour ago
+ * @throws CofferError `forbidden` if the secret is wrong, if the job is unknown or not completed, or if the job was
+ * completed more than an hour ago
  */
 export async function downloadFile(host: FilesHost, { id, secret }: Asked): Promise<string> {
   return host.store.read(async (reader) => {

@@ -147,7 +147,7 @@ export async function noteDestination(
   await store.replace('webhook', tenant, known === undefined ? rest : { ...rest, destination: known })
 }
 
-/** Compares the states without `since`. */
+/** Whether two states are the same, except `since`. */
 export function isKnown(before: DestinationState | undefined, now: DestinationState | undefined): boolean {
   if (before === undefined || now === undefined) return before === now
   const { state, failure, next_attempt_at } = now

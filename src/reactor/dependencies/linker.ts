@@ -204,7 +204,7 @@ function stampsOf(files: ProjectFiles, inputs: readonly string[]): Map<string, s
 function problemOf({ installed, problem }: Verdict, version: string, bytes: number): Problem | undefined {
   if (problem !== undefined) return problem
   if (installed !== undefined && !isSameMajor(version, installed)) {
-    const reason = `The project has version ${installed}. Declare this version, or install the other one.`
+    const reason = `The project has version ${installed}. Declare version ${installed}, or install the declared version.`
     return { code: 'dependency_version_mismatch', installed, reason }
   }
   return bytes > MAX_LINKED_BYTES ? tooLargeTogether(bytes) : undefined

@@ -1,6 +1,6 @@
 import { define } from './shield.js'
 
-/** Legacy codes, which old code compares. Other exceptions have the code 0. */
+/** Old code distinguishes exceptions by these legacy codes. Other exceptions have the code 0. */
 const CODES: Readonly<Record<string, number>> = {
   IndexSizeError: 1,
   HierarchyRequestError: 3,

@@ -5,7 +5,7 @@ import type { GuestTime } from '../../framework/ports/reactors.js'
 import { toBuffer } from './bytes.js'
 import { type Any, define, guard, plainError, viewMemory, type Work } from './shield.js'
 
-/** A callback compares `current` to detect that its run is over. */
+/** `current` changes when a run begins or ends. If `current` changes during a call, the result is dropped. */
 export interface Epoch {
   current: object
   /** The time that the code reads. Undefined: the real time. */
@@ -27,7 +27,7 @@ const MAX_DEPTH = 4
 
 /**
  * Copies bytes, objects and arrays for Node. `unwrap` replaces a facade by its Node object.
- * @throws TypeError for functions and symbols
+ * @throws TypeError for functions, symbols and values that are nested too deeply
  */
 function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
   if (typeof value === 'function' || typeof value === 'symbol' || depth > MAX_DEPTH)
@@ -120,7 +120,10 @@ export function clone(value: unknown, seen = new Map<object, unknown>()): unknow
   return copy
 }
 
-/** The copy of a Map or Set is empty: `clone` adds the items. Returns undefined if the class is not built-in. */
+/**
+ * The copy of a Map or Set is empty: `clone` adds the items. Returns undefined for arrays, plain objects and objects of
+ * unknown classes.
+ */
 function copyWhole(value: object): object | undefined {
   if (value instanceof Map) return new Map()
   if (value instanceof Set) return new Set()

@@ -60,7 +60,7 @@ const URL_PARTS = split('protocol slashes auth host hostname port pathname searc
 
 export function createUrlModule(): Record<string, unknown> {
   const formatOld = gate((given) => url.format(given as Any))
-  // Copies only the parts of a URL. Other members can be functions of the code, which must not reach Node.
+  // Passes only the parts of a URL to Node. Other members can be functions of the code, which must not reach Node.
   const formatParts = (given: Any) =>
     formatOld(
       Object.fromEntries(URL_PARTS.filter((name) => name in given).map((name) => [name, given[name]])),

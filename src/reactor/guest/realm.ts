@@ -161,7 +161,7 @@ function defineLazily(global: object, name: string, make: () => unknown): void {
   Object.defineProperty(global, name, { ...accessors, enumerable: true, configurable: true })
 }
 
-/** Hardens the classes and prototypes that code can reach only through calls. */
+/** Hardens the classes and prototypes that no global contains. Code can reach them through objects that it gets. */
 function hardenHiddenPrototypes(harden: Ses['harden']): void {
   const segments = new Intl.Segmenter('en').segment('a')
   for (const each of [segments, segments[Symbol.iterator]()]) harden(Object.getPrototypeOf(each) as object)

@@ -4,7 +4,7 @@
  */
 import { type Any, define, Hidden, viewMemory } from './shield.js'
 
-/** The limit for chunks that wait in a stream, and for reads that wait for a chunk. */
+/** At most this many chunks wait in a stream, and at most this many reads wait for a chunk. */
 export const MAX_WAITING = 10_000
 const CHUNK_BYTES = 64 * 1024
 /** The limit of bytes for a stream that is read as a whole. */
@@ -335,7 +335,7 @@ define(
   false,
 )
 
-/** Reactor code reaches these classes only through calls, not through a global. */
+/** No global of reactor code contains these classes. Code gets only objects, for example from `getReader`. */
 export const HIDDEN_CLASSES: readonly object[] = [
   ReadableStreamDefaultReader,
   ReadableStreamDefaultController,

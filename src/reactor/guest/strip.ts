@@ -1,5 +1,5 @@
 /**
- * Removes everything that reactor code does not need from the start realm and from the process object. This is a second
+ * Removes from the start realm and the process object everything that reactor code does not need. This is a second
  * layer of defense: code in an SES compartment can reach neither the start realm nor the process object. The lists
  * contain the members that stay, so globals that a later version of Node adds are removed too.
  */

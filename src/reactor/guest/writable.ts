@@ -376,7 +376,7 @@ async function pipe(source: ReadableStream, target: Any, options: PipeOptions = 
   }
 }
 
-/** Reactor code reaches these classes only through calls, not through a global. */
+/** No global of reactor code contains these classes. Code gets only objects, for example from `getWriter`. */
 export const HIDDEN_WRITABLE_CLASSES: readonly object[] = [
   WritableStreamDefaultWriter,
   WritableStreamDefaultController,

@@ -89,7 +89,7 @@ export function toRecord({ time, shape, entity_id, trace_id, id: packed }: LogLi
   return record
 }
 
-/** A record matches if `matches` returns true. The other members only narrow the search. */
+/** A record matches if `matches` returns true. The other members only make searches and counts faster. */
 export interface LogFilter {
   matches(line: LogLine): boolean
   entity?: string

@@ -1,7 +1,7 @@
 /**
  * The manifest is the list of the vault's tables and write-ahead logs ("logs" in this file). The file `state` contains
- * the manifest. Each change of the tables or logs writes a new `state`. When the vault is opened, files that `state`
- * does not list are removed.
+ * the manifest. Each change of the tables or logs writes a new `state`. When the vault is opened, tables and
+ * logs that `state` does not list are removed.
  */
 import { LowSync } from 'lowdb'
 import { CofferError, damaged } from '../../errors.js'
@@ -116,7 +116,7 @@ export function requireSegments({ files, directory }: Pick<LsmOptions, 'files' |
     throw damaged(`${path} is missing, the directory of the tables. Put it back from a copy of the vault`)
 }
 
-/** Completes a rekey that crashed after it had written the new header. Returns false if no next state opens. */
+/** Completes a rekey that has written the new header, also after a crash. Returns false if no next state opens. */
 export function adoptNextState(context: LsmOptions): boolean {
   const { files, directory, keys } = context
   const sealed = readWhole(files, `${directory}/${NEXT_STATE_FILE}`, STATE_LIMIT)

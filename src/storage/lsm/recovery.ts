@@ -1,6 +1,6 @@
 /**
- * Creates or opens an LSM tree. When a tree is opened, the traces of a crash are repaired and unknown files are
- * removed.
+ * Creates or opens an LSM tree. When a tree is opened, the traces of a crash are repaired, and tables and logs that
+ * `state` does not list are removed.
  */
 import { damaged } from '../../errors.js'
 import { toBase64, toHex } from '../bytes.js'

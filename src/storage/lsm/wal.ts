@@ -208,7 +208,7 @@ export interface WalContents {
 
 /**
  * A broken last frame that was not acknowledged is a torn tail, and no damage. @throws CofferError `vault_damaged` if
- * the file is missing
+ * the file is missing, is not a file, is larger than {@link WAL_LIMIT} or contains a malformed frame
  */
 export function readWal(context: LsmOptions, ref: WalRef): WalContents {
   const path = walPath(context, ref.id)

@@ -76,8 +76,8 @@ const MAX_PAUSE_MS = 200
 
 /**
  * Returns the pause in ms after an attempt (`attempt`: 1 for the first). Only units of work that collide with other
- * units wait. The pause doubles with each attempt. Half of the pause is random (`random`: 0 to 1), so that the units do
- * not collide again.
+ * units wait. The pause doubles with each attempt, up to {@link MAX_PAUSE_MS}. Half of the pause is random (`random`: 0
+ * to 1), so that the units do not collide again.
  */
 export function pauseMs(reason: Reason, attempt: number, random: number): number {
   if (reason !== 'conflict' && reason !== 'taken') return 0

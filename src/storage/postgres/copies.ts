@@ -64,7 +64,7 @@ async function* eachRow(connection: Connection, where = '', then: readonly State
   }
 }
 
-/** Counts the keys of rows that are missing in the table of keys, and the keys in that table that no row has. */
+/** Returns how many keys exist only in the rows or only in the table of keys. 0: the rows and the table match. */
 export async function countWrongKeys(connection: Connection): Promise<number> {
   const [counted] = await connection.send([{ text: COUNT_WRONG_KEYS }])
   return counted!.rows[0].wrong
@@ -91,7 +91,8 @@ function createTarget(connection: Connection): RowTarget {
 
 /**
  * Fills an empty store with the rows of another vault, in one transaction. Until the commit, the store has no vault.
- * Requires: the given rows have their keys. @throws CofferError `conflict`, `storage_failed`, `unavailable`
+ * Requires: the given rows have their keys. @throws CofferError `conflict`, `vault_damaged`, `storage_failed`,
+ * `unavailable`
  */
 export async function fillStore(
   pool: ConnectionPool,

@@ -144,7 +144,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
 
   /**
    * Loads key slots that another process has changed. @throws CofferError `unavailable` if this process may not use the
-   * changed key slots
+   * changed key slots, or if the vault was restored or replaced
    */
   async #readmit(): Promise<void> {
     const { header, state } = await readStored(this.#shared.pool)
@@ -219,8 +219,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Waits before the next attempt, and loads the state of the store. @throws CofferError `unavailable` if the key slot
-   * of this process was removed
+   * Waits before the next attempt, and loads the state of the store. @throws CofferError `unavailable` if this process
+   * may no longer use the vault
    */
   async #prepare(reason: Reason, attempt: number): Promise<void> {
     // The next attempt is a snapshot, which reads the newest state itself.

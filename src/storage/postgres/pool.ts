@@ -115,7 +115,7 @@ export class Connection extends pg.Client {
       )
   }
 
-  /** Sends all statements without waiting for answers in between. @throws Collision, CofferError `unavailable` */
+  /** Sends all statements without waiting for answers in between. @throws Collision, CofferError */
   async send(statements: readonly Statement[]): Promise<QueryResult[]> {
     const isSlow = statements.some((each) => each.isSlow)
     const query_timeout = Math.max(this.timeoutMs, isSlow ? LONG_TIMEOUT_MS : 0)

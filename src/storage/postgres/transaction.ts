@@ -23,7 +23,7 @@ export class Transaction {
     this.#queued.push(...statements)
   }
 
-  /** Also sends the queued statements, in the same round trip. @throws Collision, CofferError `unavailable` */
+  /** Also sends the queued statements, in the same round trip. @throws Collision, CofferError */
   async send(statement: Statement): Promise<QueryResult> {
     const begin = { text: `begin isolation level ${this.#isolation}` }
     const first = this.#connection === undefined ? [begin] : []

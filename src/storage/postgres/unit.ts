@@ -38,8 +38,8 @@ export class Unit implements port.EngineWriter {
   clock: ClockState
   plan: Plan
   /**
-   * In mode `change`, the commit also stores these entries. In other modes, the engine stores the entries after the
-   * commit.
+   * The commit also stores these entries if the mode is `change` or the unit has written something. Otherwise the
+   * engine stores the entries after the commit.
    */
   readonly entries: port.LogEntry[] = []
   hasWritten = false
@@ -250,8 +250,9 @@ export class Unit implements port.EngineWriter {
   // ---- the end
 
   /**
-   * Stores everything, if the preconditions still hold. The counts of rows are always compared, because this comparison
-   * needs no lock. The revisions of rows are compared only if the unit did not run at one moment. @throws Collision
+   * Stores everything, if the preconditions still hold. If the unit changes rows or has read at several moments, the
+   * revisions and the counts of rows are compared. If the unit stores only log entries or the time, only the counts are
+   * compared, because comparing revisions locks rows. @throws Collision
    */
   async commit(): Promise<void> {
     if (this.#collision !== undefined) throw this.#collision
@@ -283,7 +284,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Returns the log entries that the commit stores. In other modes than `change`, the engine stores the entries later.
+   * Returns the log entries that the commit stores. Returns none if the mode is not `change` and the unit has written
+   * nothing. Then the engine stores the entries after the commit.
    */
   async #sealEntries(): Promise<Logged[]> {
     const entries = this.#isChange || this.hasWritten ? this.entries.splice(0) : []

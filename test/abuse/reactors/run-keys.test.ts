@@ -207,7 +207,11 @@ t.test('code cannot reach the server by another spelling of its address or by a 
     else t.match(outcomes[index], outcome, url)
   const key = server.keys.private
   const urls = [server.url, 'https://api.example.test']
-  t.same(await run(body, { permissions }, { urls, key }), [201, 201], 'another key, for a listed name')
+  t.same(
+    await run(body, { permissions }, { urls, key }),
+    [201, 201],
+    'code can use another key on allowed hosts',
+  )
   const spelled = cases.filter(([, outcome]) => typeof outcome !== 'number')
   const refused = await run(body, { permissions }, { urls: spelled.map(([url]) => url), key })
   for (const [index, [url, outcome]] of spelled.entries())
@@ -334,7 +338,7 @@ t.test(
     t.equal((await react(id, {}, outer)).headers.get('svc-idempotent-replayed'), 'true')
     await server.ask('token delete', { id: first })
     const after = await react(id, {}, outer)
-    t.equal(after.headers.get('svc-idempotent-replayed'), null, 'the answer went with the token of the code')
+    t.equal(after.headers.get('svc-idempotent-replayed'), null, 'the answer was deleted with the token')
     t.not(after.json().raw, first)
   },
 )

@@ -35,7 +35,7 @@ t.test('a name stands for the id of a record if only one record has the name', a
   ])
     t.equal(await find(given), expected, String(given))
   for (const given of ['1111', 'same'])
-    await t.rejects(find(given), { code: 'usage', message: /matches 2 records of coffer app list/ }, given)
+    await t.rejects(find(given), { code: 'usage', message: /matches 2 records of `coffer app list`/ }, given)
   await t.rejects(find('same'), { message: /^"same" matches 2 .*\n {2}deadbef0.*same.*\n {2}aaaaaaaa/ })
   await t.rejects(find('gret'), {
     code: 'not_found',
@@ -64,7 +64,7 @@ testVault('commands accept names of applications, formulas, reactors and members
   t.match(await home.json('reactor get greet'), found)
   await home.json(create)
   const twice = await home.run('reactor create --name other --formula greet')
-  t.match(twice, { code: 2, stderr: 'matches 2 records of coffer formula list' })
+  t.match(twice, { code: 2, stderr: 'matches 2 records of `coffer formula list`' })
   await home.json('invite create --email ada@example.com')
   const { link } = await home.json('invite outbox ada@example.com')
   await home.json(['invite', 'accept', link])
@@ -103,7 +103,7 @@ testVault('the prefix of an id can replace the id of a token', async (t, home) =
   )
   await home.createToken({ id: UUID.replace('0f4c', '0f4d') })
   const twice = await home.run(`token get ${short}`)
-  t.match(twice, { code: 2, stderr: /matches 2 records of coffer token list\. Give an id/ })
+  t.match(twice, { code: 2, stderr: /matches 2 records of `coffer token list`\. Give an id/ })
   await home.createToken({ id: short })
   t.equal(
     (await home.json(`token get ${short}`)).id,

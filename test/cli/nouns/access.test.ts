@@ -24,7 +24,7 @@ testVault('a table has a row for each application and a column for each containe
       [''],
     ],
   )
-  t.match(stderr, /For token:read\. The values are examples/)
+  t.match(stderr, /for the permission token:read\. The values are examples/)
   const filtered = await home.run('access matrix --application support --container /pci/high/', {
     columns: 80,
   })

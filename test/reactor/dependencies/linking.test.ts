@@ -176,7 +176,7 @@ for (const change of [() => { Object.prototype.left = 1 }, () => { Array.prototy
   t.same(
     await run(vault, "[{}.left ?? 'nothing', globalThis.left ?? 'nothing']", {}),
     { is: ['nothing', 'nothing'] },
-    'another reactor sees nothing of it',
+    'another reactor sees none of these changes',
   )
 })
 
@@ -463,7 +463,7 @@ t.test('the state of a proxy is the worst state of its transforms', async (t) =>
     request_transforms: [good],
     requested: { proxy: { request_transforms: [bad] } },
   })
-  t.same(await call(active.body.id), { status: 200, body: { is: 1 } }, 'the version before answers')
+  t.same(await call(active.body.id), { status: 200, body: { is: 1 } }, 'the earlier version answers')
 })
 
 t.test(

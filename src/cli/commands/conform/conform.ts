@@ -48,7 +48,7 @@ export const conform: TerminalCommand['run'] = async (context, _, options) => {
   if (report.differences.length > 0)
     throw new CofferError(
       'server_differs',
-      `${countOf(report.differences.length, 'answer')} of the server differ.`,
+      `Answers of the server that differ from the cases: ${report.differences.length}.`,
     )
 }
 

@@ -187,7 +187,7 @@ Examples:
 
 const EXIT_MEANINGS: Record<number, string> = {
   0: 'done',
-  1: 'internal error, failure of the disk, or failed check of coffer doctor',
+  1: 'internal error, failure of the disk, or a check that failed',
   2: 'usage or validation',
   3: 'not found',
   4: 'not permitted, or not authenticated',
@@ -227,7 +227,7 @@ ${rows.join('\n')}
 
 Other variables:
 
-  COFFER_CONTROL_KEY          the key of the control plane of --url, instead of COFFER_API_KEY; for serve --ephemeral, the key that other machines send
+  COFFER_CONTROL_KEY          the key of the control plane of --url, instead of COFFER_API_KEY; for serve, the key that other machines send
   COFFER_LOG_SINK_TOKEN       for serve --log-sink with an HTTP address: sent as Authorization: Bearer
   PAGER                       shows help on a terminal
   NO_COLOR                    disable colours

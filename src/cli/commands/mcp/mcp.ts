@@ -38,17 +38,18 @@ const MAX_ASKED = 100
 const MAX_MESSAGE = 10 * 1024 * 1024
 /** The error code of JSON-RPC for invalid parameters. */
 const NO_SUCH = -32602
-const CREATE_ONE = 'Create one: coffer app create --agent NAME'
-const NO_KEY = `coffer mcp acts as an application, never as the owner: it needs COFFER_API_KEY or a profile with a key. ${CREATE_ONE}`
-const REVEALS = `A rule of this application reveals data. ${CREATE_ONE}. Or allow this rule with --allow-reveal.`
+const CREATE_APPLICATION = 'Create an application for agents: coffer app create --agent NAME'
+const NO_KEY = `coffer mcp acts as an application, never as the owner: it needs COFFER_API_KEY or a profile with a key. ${CREATE_APPLICATION}`
+const REVEALS = `A rule of this application reveals data. ${CREATE_APPLICATION}. Or allow this rule with --allow-reveal.`
 const INSTRUCTIONS =
   'This server is a vault of sensitive values. You store, find, link and use the values by the ids of their tokens. To use a value, ' +
   'write {{ token id }} in the arguments of proxy_call or reactor_react. To use one property of a value, write ' +
-  '{{ token id | json: "$.number" }}. Before a proxy_call, look at the request with dry_run. Answers are masked, and answers of calls ' +
-  'do not contain the values: do not try to get the values.'
+  '{{ token id | json: "$.number" }}. Before a proxy_call, look at the request with dry_run. Unless this server was ' +
+  'started with --allow-reveal, answers are masked, and answers of calls do not contain the values. Do not try to get the values.'
 
 /**
- * @throws CofferError `usage`, `unauthenticated` without an API key, `forbidden` if the key may see data in plaintext
+ * @throws CofferError `usage`, `unauthenticated` without an API key, `forbidden` if a rule reveals data and
+ * `--allow-reveal` is absent
  */
 export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   const { terminal, input, signal, config } = context
@@ -84,7 +85,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
       }
       if (rest.length > MAX_MESSAGE) {
         stdin.destroy()
-        reject(usage('The agent sent a message of more than 10 MB.'))
+        reject(usage(`The agent sent a message of more than ${MAX_MESSAGE} characters.`))
       }
     })
     // The greeting is answered before the vault is opened, because opening the vault can take longer than an agent
@@ -148,7 +149,10 @@ function shareVault(context: CommandContext) {
 
 type Agent = Awaited<ReturnType<typeof openAgent>>
 
-/** @throws CofferError `usage`, `forbidden` if a rule reveals data, and the errors of `app whoami` */
+/**
+ * @throws CofferError `usage`, `forbidden` if a rule reveals data and `--allow-reveal` is absent, and the errors of
+ * `app whoami`
+ */
 async function openAgent(
   askVault: ReturnType<typeof shareVault>['ask'],
   key: string,

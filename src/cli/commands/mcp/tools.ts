@@ -76,8 +76,8 @@ function describeOutput({ output, http }: RegisteredOperation) {
 }
 
 /**
- * Copies a schema without the names of components, so that the schemas of components are written in place. `dropped`:
- * the name of a property. A property with this name and a list as its value is left out.
+ * Copies a schema without the names of components, so that the schemas of components are written in place. Also leaves
+ * out properties with the name `dropped` whose value is a list.
  */
 function inPlace(value: unknown, dropped?: string): unknown {
   if (Array.isArray(value)) return value.map((item) => inPlace(item, dropped))

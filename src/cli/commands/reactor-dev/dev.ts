@@ -132,7 +132,7 @@ async function warnOfSize({ terminal }: CommandContext, { code }: Source): Promi
   if (bytes > MAX_CODE_BYTES)
     await printWarning(
       terminal,
-      `The code has ${bytes} bytes. A reactor may have at most ${MAX_CODE_BYTES}, so it cannot be stored.`,
+      `The code has ${bytes} bytes. A reactor may have at most ${MAX_CODE_BYTES} bytes of code, so the code cannot be stored.`,
     )
 }
 

@@ -10,7 +10,7 @@ export interface CodePlace {
   direction: 'request' | 'response' | undefined
 }
 
-/** Returns undefined if the caller gets the value that the code returned. */
+/** Returns a hint if the code returned nothing that its caller receives. Returns undefined in all other cases. */
 export function hintFor({ outcome }: ReactorRun, place: CodePlace): string | undefined {
   const isSilent =
     outcome.kind === 'result' &&

@@ -6,7 +6,7 @@ import { projectTools } from '../../../vault/app.js'
 import type { CommandContext } from '../../context.js'
 
 const TYPESCRIPT = /\.[cm]?tsx?$/i
-/** Stack frames call the code `reactor.js`. */
+/** In stack frames, the file name of the code is `reactor.js`. */
 const FRAME = /\breactor\.js:(\d+):(\d+)/g
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029]/
 

@@ -20,13 +20,13 @@ export function runLine(
   const child = spawn('/bin/sh', ['-c', line], { cwd, env: own, stdio: 'inherit' })
   signal.addEventListener('abort', () => child.kill(), { once: true })
   return new Promise((resolve, reject) => {
-    const end = (how: number | string, exit: number) => {
+    const end = (how: string, exit: number) => {
       if (exit === 0 || signal.aborted) return resolve()
       reject(new CofferError('check_failed', `The command of --run ended with ${how}.`, { exit }))
     }
     child.once('error', ({ message }) => end(message, 1))
     child.once('close', (code, killedBy) =>
-      end(code ?? killedBy!, code ?? SIGNALLED + constants.signals[killedBy!]),
+      end(code === null ? killedBy! : `exit code ${code}`, code ?? SIGNALLED + constants.signals[killedBy!]),
     )
   })
 }

@@ -38,7 +38,7 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
       '--dependencies needs --ephemeral, because it starts the esbuild of the project. For another vault, link the packages beforehand: coffer reactor link DIR --out MODULES, then serve with --modules MODULES',
     )
   if (config.dependencies !== undefined && config.noReveal === true)
-    throw noRevealError('--dependencies, whose code is given data')
+    throw noRevealError('--dependencies, because the code of dependencies gets data')
   if (testKeys === true && ephemeral !== true)
     throw usage('--test-keys needs --ephemeral: a stored vault has random API keys only.')
   if (controlStored === true && ephemeral === true)

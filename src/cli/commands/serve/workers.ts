@@ -36,7 +36,7 @@ export function requireShared(context: CommandContext, { vault, rate, hasControl
         ? 'The control plane (--test-controls, --control-stored)'
         : undefined
   if (apart !== undefined)
-    throw usage(`${apart} and --workers cannot be combined: each worker would count separately.`)
+    throw usage(`${apart} and --workers cannot be combined: each worker would count only its own requests.`)
 }
 
 export function isWorker(): boolean {

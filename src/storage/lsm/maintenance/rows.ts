@@ -48,8 +48,9 @@ export interface RekeyOptions {
 }
 
 /**
- * Reseals all rows. After the rekey, nothing in the vault opens with the old keys. If the process is killed during a
- * rekey, the vault has either the old keys or the new keys. Requires: the caller has the lock, and no engine is open.
+ * Reseals all rows. After the rekey, the old keys open nothing in the vault, except earlier copies of damaged logs
+ * (`aside-*`). If the process is killed during a rekey, the vault has either the old keys or the new keys. Requires:
+ * the caller has the lock, and no engine is open.
  */
 export async function rekeyVault({ present, header, keys, prepare, progress }: RekeyOptions): Promise<void> {
   const next = { ...present, header, keys }

@@ -96,8 +96,8 @@ export class DamagedVault {
   }
 
   /**
-   * The second copy of the rows with tenant keys. Null if the vault needs no copy, or if an older version wrote the
-   * vault.
+   * The second copy of the rows with tenant keys. Null if the vault needs no copy, if an older version wrote the vault,
+   * or if `state` cannot be opened.
    */
   get keyCopies(): SSTable | null {
     return this.#contents?.keyCopies ?? null
@@ -251,8 +251,8 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
 }
 
 /**
- * Checks the second copy of the rows with tenant keys. The rows of the copy are not counted, because other tables
- * contain these rows too.
+ * The second copy of the rows with tenant keys is a table. This function checks the blocks of this table and the seal
+ * of each row. The rows are not counted, because other tables contain these rows too.
  */
 async function verifyKeyCopies(vault: DamagedVault, check: CheckRow, findings: Finding[]): Promise<void> {
   const { keyCopies } = vault
