@@ -45,7 +45,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
   const descriptor = (name: Name) => number(name, /^\d{1,4}$/, 'the number of an open descriptor')
   const seconds = number('timeout', /^[1-9]\d{0,3}$/, 'seconds, from 1 to 9999')
   const fields = splitList(text('fields'))
-  if (fields?.length === 0) throw usage('--fields names no field.')
+  if (fields?.length === 0) throw usage('--fields must name at least one field.')
   const byFlag = TARGETS.filter((name) => typeof flags[name] === 'string')
   const [target, other] = byFlag.length > 0 ? byFlag : TARGETS.filter((name) => text(name) !== undefined)
   if (other !== undefined) throw usage(`Both --${target} and --${other} are given. Give one of them.`)

@@ -45,12 +45,12 @@ export const SETTINGS = {
   ),
   apiKeyStdin: flag(
     '--api-key-stdin',
-    'acts as the application whose key is on the first line of standard input; the variable contains the key',
+    'acts as the application whose key is on the first line of standard input; COFFER_API_KEY contains the key itself',
     { variable: 'COFFER_API_KEY' },
   ),
   tenant: flag(
     '--tenant <name>',
-    'acts in this tenant (name or id); default: the tenant chosen with coffer tenant use, else the first tenant',
+    'acts in this tenant (name or id); default: the choice of `coffer tenant use`, else the first tenant',
   ),
   allowNet: flag(
     '--allow-net <hosts>',
@@ -70,7 +70,7 @@ export const SETTINGS = {
   modules: flag('--modules <directory>', 'bundles that reactor code may require, one file each'),
   dependencies: flag(
     '--dependencies <directories>',
-    'for serve --ephemeral: projects with node_modules, whose packages reactor code may declare, separated by commas',
+    'for serve --ephemeral: projects with node_modules, separated by commas; reactor code may declare their packages',
     { isRepeatable: true },
   ),
   output: flag('--output <format>', 'by default table on a terminal, else json', {

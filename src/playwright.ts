@@ -100,7 +100,7 @@ async function readScript({ request }: RoutedPage, { url }: Server, frame: boole
 }
 
 function describeSilence(url: string): string {
-  return `Coffer does not answer at ${url}. Start it: coffer serve --ephemeral --prefix bt.`
+  return `Coffer does not answer at ${url}. Start it: \`coffer serve --ephemeral --prefix bt\`.`
 }
 
 async function fulfillScript(route: PageRoute, script: string): Promise<void> {

@@ -111,8 +111,8 @@ export class LogSink implements LogSinkPort {
   #succeed(count: number, lost: number, now: number): void {
     const { notice } = this.#options
     if (this.#failedInRow > 0) notice(`The log sink ${this.#status.id} receives records again.`)
-    if (lost > 0)
-      notice(`${lost} log records were deleted because of their age before the log sink received them.`)
+    const records = lost === 1 ? '1 log record was' : `${lost} log records were`
+    if (lost > 0) notice(`${records} deleted because of age before the log sink received them.`)
     this.#failedInRow = 0
     const { failure: _, ...status } = this.#status
     const { sent } = status

@@ -233,9 +233,10 @@ export class WebhookChannel implements Channel<'delivery'> {
       return undefined
     const { dropped } = experience
     Object.assign(experience, { dropped: 0, droppedNoticeAt: now })
+    const oldest = dropped === 1 ? 'oldest was' : `oldest ${dropped} were`
     return (
-      `Webhook "${webhook.name}": more than ${MAX_WAITING} events wait for it, so the oldest ${dropped} were dropped. ` +
-      `They will not be sent. See: coffer webhook get ${hook.id}`
+      `Webhook "${webhook.name}": more than ${MAX_WAITING} events wait for it, so the ${oldest} dropped ` +
+      `and will not be sent. See: coffer webhook get ${hook.id}`
     )
   }
 

@@ -38,7 +38,7 @@ export const VAULT_SETTINGS = {
   },
   'sessions.beyond_authorizer': boolean(
     false,
-    'Whether a session may do more than the application that authorized it: true or false; serve --ephemeral and --demo begin with true',
+    'Whether a session may do more than the application that authorized it: true or false; `serve --ephemeral` and `serve --demo` set it to true',
   ),
   'tokens.included_monthly_active': {
     description: 'The number of monthly active tokens that the usage report shows as included',
@@ -58,7 +58,7 @@ export const VAULT_SETTINGS = {
   },
   'enrichments.fake': boolean(
     false,
-    'Whether cards in published ranges get funding and the country of their issuer: true or false; serve --ephemeral and --demo begin with true',
+    'Whether Coffer adds the funding and the issuer country to cards in published test ranges: true or false; `serve --ephemeral` and `serve --demo` set it to true',
   ),
   'account_updater.delay': {
     description: 'How long the account updater processes a job: 0, or a time such as 90s, 15m or 1h',
@@ -80,7 +80,7 @@ export const VAULT_SETTINGS = {
   },
   'threeds.challenges': {
     description:
-      'How a challenge of 3-D Secure ends: wait (for the cardholder or coffer 3ds decide) or complete (at once, without an answer)',
+      'How a challenge of 3-D Secure ends: wait (for the cardholder, or for the command `coffer 3ds decide`) or complete (at once, without an answer)',
     default: 'wait',
     read: choice('wait', 'complete'),
   },
@@ -108,7 +108,7 @@ export const VAULT_SETTINGS = {
   },
   'search.masked_data': boolean(
     true,
-    'Whether the search terms data: and fingerprint: match tokens whose data the caller sees masked: true or false',
+    'Whether the search terms data and fingerprint match tokens whose data the caller sees masked: true or false',
   ),
   'deduplicate.reveals_existing': boolean(
     true,

@@ -102,7 +102,7 @@ export function readBackupHeader(files: Files, path: string): Header {
     return checkHeader(JSON.parse(readText(files, file, path).toString()), path)
   } catch (cause) {
     if (cause instanceof CofferError) throw cause
-    const message = `${path} begins with no readable header. Use another backup.`
+    const message = `${path} does not begin with a readable header. Use another backup.`
     throw new CofferError('vault_damaged', message, { cause })
   } finally {
     files.close(file)

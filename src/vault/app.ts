@@ -287,7 +287,7 @@ function createAdmission(header: Header | undefined) {
     admitOthers: () => {
       if (hasChosenKeys && !acceptsTestKeys)
         throw usage(
-          'A vault with chosen API keys is served on loopback addresses only. Serve it on 127.0.0.1, or accept these keys from everybody with coffer serve --test-keys.',
+          'A vault with chosen API keys is served on loopback addresses only. Serve it on 127.0.0.1, or accept these keys from everybody with `coffer serve --test-keys`.',
         )
       isExposed = true
     },

@@ -244,7 +244,7 @@ testVault('an unknown field is refused with a list of the known fields', async (
     ['tenant usage --fields token_report.x', /Below token_report there are: metrics_by_type/],
     ['log tail --fields who', /no field "who"\. There are: id, tenant_id, actor_id/],
     ['vault status --fields storage.recrods', /Below storage there are: records, logs/],
-    ['token list --fields ,', /--fields names no field\./],
+    ['token list --fields ,', /--fields must name at least one field\./],
     ['token create --type token --data x --fields idd', /no field "idd"/],
   ] as const)
     t.match(await home.run(line), { code: 2, stdout: /^$/, stderr: message }, line)

@@ -204,7 +204,7 @@ t.test('records that were deleted while the vault had no sink are counted and re
   const { sink, notices, until } = run(t, app)
   await until(() => notices.length > 0)
   t.ok(sink.status().lost >= 64)
-  t.match(notices, [/\d+ log records were deleted because of their age before the log sink received them/])
+  t.match(notices, [/\d+ log records were deleted because of age before the log sink received them/])
 })
 
 t.test(

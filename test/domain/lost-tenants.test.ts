@@ -31,5 +31,6 @@ t.test('a message about many tenants with lost keys names ten tenants and counts
     text,
     /The keys of 2 more tenants are lost too\. Restore a backup: coffer vault restore FILE --vault NEW$/,
   )
+  t.match(describeLostTenants(many.slice(0, 11)), /The keys of 1 more tenant are lost too\. Restore/)
   t.equal(describeLostTenants([]), 'Restore a backup: coffer vault restore FILE --vault NEW')
 })

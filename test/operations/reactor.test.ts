@@ -271,7 +271,7 @@ t.test('the size limit of reactor arguments includes the data of the tokens in t
   }
   const reactTo = (a: string[]) => limited.askAs(revealed.key, 'reactor react', { id, args: { a } })
   t.match(await reactTo(payload.slice(3)), { raw: 3 })
-  const refused = { code: 'validation', errors: { args: [/^must have at most 16 MiB/] } }
+  const refused = { code: 'validation', errors: { args: [/^must have at most about 16 million characters/] } }
   for (const a of [payload, payload.map((_, at) => `${payload[0]}${at}`)])
     await t.rejects(reactTo(a), refused)
   const { key } = await limited.createApplication('private', {

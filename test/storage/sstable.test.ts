@@ -244,7 +244,7 @@ t.test('a table of an older version, which has only one copy of its footer, can 
   const tag = Buffer.from(sealed.subarray(-16)).toString('base64')
   for (const [added, damage] of [
     ['', undefined],
-    ['12345', 'The file has 5 more bytes than were written.'],
+    ['12345', 'The file is 5 bytes too long.'],
   ] as const) {
     files.plant(sstable.path, Buffer.concat([file, Buffer.from(added)]))
     const opened = new SSTable(createContext(diskOptions(files)), {

@@ -160,7 +160,8 @@ class RuleReader {
     const [, word = ''] = this.#take(/^(\S+)\s*/) ?? []
     const isStart = word.endsWith(MARKS.starts_with)
     const value = isStart ? word.slice(0, -1) : word
-    if (value === '') throw this.#refuse(`"${attribute}=${word}" has no value: ${attribute}=card-1`)
+    if (value === '')
+      throw this.#refuse(`"${attribute}=${word}" has no value. Write a value such as ${attribute}=card-1`)
     if (isBareValue(value)) return { value, isStart }
     const quoted = `${attribute}=${quote(value)}${isStart ? '*' : ''}`
     throw this.#refuse(`the value of "${attribute}=${word}" needs quotes: ${quoted}`)
@@ -200,7 +201,9 @@ class RuleReader {
     this.#rest = this.#rest.slice(text.length)
     const permissions = text.split(/[\s,]+/).filter((word) => word !== '')
     if (permissions.length === 0)
-      throw this.#refuse(`permissions are missing after "${transform}": token:read,token:search`)
+      throw this.#refuse(
+        `permissions are missing after "${transform}". Write permissions such as token:read,token:search`,
+      )
     const names = Object.keys(PERMISSIONS)
     const unknown = permissions.find((each) => !names.includes(each))
     if (unknown === undefined) return permissions

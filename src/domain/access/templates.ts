@@ -51,7 +51,7 @@ export function listTemplates(): ApplicationTemplate[] {
     {
       id: '6f0f6a3e-7c0e-4f0c-9a55-2f1f6f3b7d04',
       name: 'Management',
-      description: 'Manages everything except tokens.',
+      description: 'Manages the tenant, its members, applications, reactors, proxies, webhooks and keys.',
       application_type: 'management',
       template_type: 'official',
       is_starter: true,

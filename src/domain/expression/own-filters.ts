@@ -220,7 +220,7 @@ function selectJson(value: unknown, [path]: readonly unknown[], { jsonPath, budg
   if (found.length > 1) refuse('the JSONPath selects several values; it must select one')
   const isDescent = path.replaceAll(QUOTED, '').includes('..')
   if (found.length === 0 && isDescent)
-    refuse('the JSONPath selects nothing; with .. it must select one value')
+    refuse('the JSONPath selects nothing; a JSONPath with ".." must select one value')
   return found[0]
 }
 

@@ -168,7 +168,7 @@ export class ExpressionParser {
     if (ENCRYPTED_REFERENCE.test(given))
       throw this.#refuse(
         text.indexOf(given, from),
-        'only tokens and token intents can be detokenized: give an id',
+        'give the id of a token or token intent instead of "encrypted"',
       )
     const [, kind, id = ''] = REFERENCE.exec(given)!
     if (id === '') throw this.#refuse(from, 'expected a token id')

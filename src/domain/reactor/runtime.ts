@@ -103,7 +103,7 @@ export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, is
   // The schema checks the larger limit.
   const isLong = typeof timeout === 'number' && timeout > MAX_TIMEOUT && timeout <= MAX_ASYNC_TIMEOUT
   if (isLong && isAsync !== true && !isPatch)
-    addError(errors, 'runtime.timeout', `must be at most ${MAX_TIMEOUT} without async`)
+    addError(errors, 'runtime.timeout', `must be at most ${MAX_TIMEOUT} seconds without async`)
 }
 
 const isVersions = (value: unknown) =>
@@ -128,7 +128,7 @@ const RULES: Readonly<Record<string, Rule>> = {
     (value) => isWithin(value, MAX_WARM_CONCURRENCY),
     `must be an integer from 0 to ${MAX_WARM_CONCURRENCY}`,
   ],
-  timeout: [(value) => isWithin(value, MAX_TIMEOUT), `must be an integer from 0 to ${MAX_TIMEOUT}`],
+  timeout: [(value) => isWithin(value, MAX_TIMEOUT), `must be whole seconds from 0 to ${MAX_TIMEOUT}`],
   resources: [(value) => RESOURCES.some((each) => each === value), `must be one of ${RESOURCES.join(', ')}`],
   permissions: [
     (value) =>

@@ -32,6 +32,8 @@ const NAMED = 10
 
 export function describeLostTenants(lost: readonly LostTenant[]): string {
   const sentences = lost.slice(0, NAMED).map(describeLostTenant)
-  if (lost.length > NAMED) sentences.push(`The keys of ${lost.length - NAMED} more tenants are lost too.`)
+  const more = lost.length - NAMED
+  if (more === 1) sentences.push('The keys of 1 more tenant are lost too.')
+  if (more > 1) sentences.push(`The keys of ${more} more tenants are lost too.`)
   return [...sentences, AFTER_LOST_KEYS].join(' ')
 }

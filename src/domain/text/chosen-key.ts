@@ -7,7 +7,7 @@ const MIN_DIFFERENT = 8
 const REPEATED = /^(.+?)\1+$/
 
 export const CONTROL_KEY_RULE =
-  'must have at least 128 bits: 32 hexadecimal digits, or 22 letters and digits, chosen at random and without spaces'
+  'must have at least 128 bits, be random and have no spaces: 32 hexadecimal digits, or 22 characters from a-z, A-Z and 0-9'
 
 /**
  * Sets of characters and their sizes. The first set that contains all characters of a text decides how many bits each

@@ -4,7 +4,7 @@ const MAX_NAME_LENGTH = 253
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
 
 export const DOMAIN_RULE =
-  'must be a domain such as shop.example.com: without a scheme, port, path or wildcard, and non-ASCII letters in the form xn--'
+  'must be a domain such as shop.example.com, without a scheme, port, path or wildcard; write non-ASCII letters in the form xn--'
 
 /** An IPv4 address is no domain name, because its last label is a number. */
 export function isDomainName(text: string): boolean {

@@ -35,7 +35,10 @@ export function readGooglePayload(data: GooglePayData): GooglePayload {
   if (protocolVersion !== 'BasisTheory')
     throw invalid(`${PAYLOAD}.protocolVersion`, 'must be ECv2, or BasisTheory for a plain card of a test')
   if (signature !== 'card' && signature !== 'network_token')
-    throw invalid(`${PAYLOAD}.signature`, 'must be card or network_token with the protocol BasisTheory')
+    throw invalid(
+      `${PAYLOAD}.signature`,
+      'must be card or network_token, because protocolVersion is BasisTheory',
+    )
   const message = readPlainMessage(data.signedMessage)
   const { number, expiration_month, expiration_year } = message
   const card = { number, expiration_month, expiration_year }

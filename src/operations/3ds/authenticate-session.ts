@@ -40,7 +40,7 @@ export const authenticateSession = change({
     if (isAuthenticated(session))
       throw conflict('This session is authenticated already. Create another session.')
     if (session.redirect !== undefined)
-      throw conflict('This session is authenticated by the page at its redirect_url.')
+      throw conflict('Only the page at the redirect_url of this session can authenticate the session.')
     if (session.device === 'app' && session.device_info === undefined)
       throw invalid('device_info', 'is required first: send it with PUT /3ds/sessions/{id}')
     const asked = request as AuthenticationRequest

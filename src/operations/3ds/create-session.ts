@@ -189,7 +189,7 @@ function refuseAtCreation({ isUnsupported, failsAt }: Scenario): void {
 export const updateSession = change({
   name: '3ds update',
   summary: 'Add the description of the device to the session of an app.',
-  details: 'This is possible only for sessions of the device app that are not authenticated yet.',
+  details: 'This is possible only until the session is authenticated.',
   access: { ...requires('3ds:session:create'), refusesSessions: true },
   route: 'PUT /3ds/sessions/{id}',
   log: { operation: 'update', message: STEP_MESSAGES.described },

@@ -172,13 +172,14 @@ export const authenticationAttributes = {
   ),
   request_decoupled_challenge: described(
     boolean,
-    'Whether the bank may ask without a browser. Default: true for a merchant.',
+    'Whether the bank may ask the cardholder without a browser. Default: true for a merchant.',
   ),
   decoupled_challenge_max_time: {
     type: 'integer',
     minimum: 1,
     maximum: MAX_DECOUPLED_MINUTES,
-    description: 'How long the bank may take, in minutes. Required for merchants and decoupled challenges.',
+    description:
+      'How long the bank may take, in minutes. Required for a merchant, or if request_decoupled_challenge is true.',
   },
   merchant_info: merchantInfo,
   purchase_info: purchaseInfo,

@@ -111,7 +111,7 @@ const matrix = list({
       type: 'integer',
       minimum: 1,
       default: 1,
-      description: `The number of the page of ${MAX_APPLICATIONS} applications, from 1.`,
+      description: `The number of the page, from 1. A page has at most ${MAX_APPLICATIONS} applications.`,
     },
   }),
   output: matrixOutput,

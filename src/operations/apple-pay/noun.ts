@@ -176,7 +176,8 @@ const deleteApplePay = change({
 
 const unlinkApplePay = change({
   name: 'apple-pay unlink',
-  summary: 'Mark a card of a merchant (mpan) as unlinked. The card is deleted after 30 days.',
+  summary:
+    'Mark a card of a merchant (mpan) as unlinked. The card is deleted after 30 days, or when it expires.',
   access: requires('apple-pay:unlink'),
   route: 'POST /apple-pay/{id}/unlink',
   log: { operation: 'update', message: 'Apple Pay unlinked' },

@@ -25,7 +25,7 @@ export const createSession = change({
     merchant_registration_id: {
       type: 'string',
       description:
-        'The id of a merchant that is registered for Apple Pay. Default: the merchant of the tenant.',
+        'The id of a merchant that is registered for Apple Pay. By default, the id of the tenant is the merchant identifier.',
     },
   }),
   output: object({

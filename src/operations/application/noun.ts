@@ -47,7 +47,8 @@ export const createApplication = change({
   details:
     'The type limits the permissions of an application. A public application, for web pages and other programs that people\n' +
     'can read, can create and update tokens. A private application, for your servers, can use tokens, reactors and proxies.\n' +
-    'A management application can manage everything except tokens. All permissions: coffer app permissions.',
+    'A management application can manage the tenant, its members, applications, reactors, proxies, webhooks and keys. To see\n' +
+    'all permissions: coffer app permissions.',
   input: applicationInput,
   examples: [
     'coffer app create --name backend --type private --permission token:create --permission token:read',

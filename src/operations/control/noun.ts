@@ -151,9 +151,9 @@ export const noun = {
       summary: 'Replace the rules by which requests fail.',
       details:
         'A rule applies to requests with an operation, method, path (* matches any text), headers and properties of the body.\n' +
-        'With `times`, a rule applies only to the first requests; with `every` 3, to each third request. A rule has a kind:\n' +
-        'status (with status, detail, retry_after), delay (delay_ms), drop (closes the connection before the work), lose\n' +
-        '(closes it after the work), cut (ends the answer after `bytes`), provision (the code of a reactor or proxy is built\n' +
+        'With `times` 2, a rule applies only to the first two requests; with `every` 3, to each third request. A rule has a\n' +
+        'kind: status (with status, detail, retry_after), delay (delay_ms), drop (closes the connection before the work),\n' +
+        'lose (closes it after the work), cut (ends the answer after `bytes`), provision (the code of a reactor or proxy is built\n' +
         'for delay_ms, and fails with error_code, error_message, error_details). Instead of a kind, `destination` says what the\n' +
         'destination of a call through a proxy does: timeout (408, immediately), a status such as 502, or a delay such as "30 s".',
       input: closedInput(['rules'], {
@@ -213,7 +213,7 @@ export const noun = {
     }),
     detached({
       ...on('outbox', 'GET /outbox'),
-      summary: 'List the mails of invitations, or get one with its link.',
+      summary: 'List the mails in the outbox, or get one mail with its text and link.',
       input: closedInput([], { id: { type: 'string', description: 'The id of a mail.' } }),
       output: anyJson('A page of mails, or one mail with its text.'),
       run: (session, input) => performControlled(session, readOutbox, input),

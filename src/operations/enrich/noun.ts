@@ -19,8 +19,8 @@ const verifyBank = query({
   name: 'enrich bank',
   summary: 'Verify a bank account.',
   details:
-    'Coffer sends no request to a bank, and knows only the published test accounts: 021000021 with 00001 is enabled,\n' +
-    '021000020 with 00000 is disabled. Each other account is inconclusive.',
+    'Coffer sends no request to a bank, and knows only the published test accounts. Account 00001 with routing number\n' +
+    '021000021 is enabled, and account 00000 with routing number 021000020 is disabled. Each other account is inconclusive.',
   access: requires('token:use'),
   route: 'POST /enrichments/bank-account-verify',
   log: { operation: 'use', message: 'Token used' },

@@ -105,7 +105,8 @@ export const createFormula = change({
   summary: 'Create a formula: code and the parameters that it takes.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, svc } and returns { raw, tokenize }:\n' +
-    'raw is returned unchanged, tokenize is tokenized. To compile code without calling it: coffer formula check.',
+    'raw is returned unchanged, and the values in tokenize are replaced by tokens. To compile code without calling it:\n' +
+    'coffer formula check.',
   input: formulaInput,
   examples: [
     `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
@@ -207,7 +208,8 @@ const checkFormulaCode = offline({
   access: owner,
   summary: 'Compile code without calling it.',
   details:
-    'The file is JavaScript, or a formula as JSON whose code may be the name of a file in the same directory. Needs no vault.',
+    'The file is JavaScript, or a formula as JSON. In the JSON, code may be the path of a JavaScript file, relative to the\n' +
+    'JSON file. Needs no vault.',
   input: closedInput(['code'], { code: { type: 'string' } }),
   output: object({ 'file?': text, compiles: boolean }),
   examples: [

@@ -60,11 +60,11 @@ const createGooglePay = change({
   name: 'google-pay create',
   summary: 'Store the card in a payload of Google Pay.',
   details:
-    'A card with a cryptogram becomes a google_pay, and any other card becomes a token intent. Encrypted payloads (ECv2) are\n' +
-    'refused. To get a made-up card instead: coffer config set wallets.google simulate (or pan_only). For tests, a payload may\n' +
-    'contain the card: set protocolVersion to BasisTheory, signature to card or network_token, and signedMessage to the text\n' +
-    'of a JSON object with number, expiration_month and expiration_year. A network_token also needs cryptogram and\n' +
-    'eci_indicator.',
+    'A card with a cryptogram becomes a google_pay, and any other card becomes a token intent. By default, encrypted\n' +
+    'payloads (ECv2) are refused. To get a made-up card instead: coffer config set wallets.google simulate (or pan_only). For\n' +
+    'tests, a payload may contain the card: set protocolVersion to BasisTheory, signature to card or network_token, and\n' +
+    'signedMessage to the text of a JSON object with number, expiration_month and expiration_year. A network_token also needs\n' +
+    'cryptogram and eci_indicator.',
   access: requires('google-pay:create'),
   route: 'POST /google-pay',
   http: { status: 201 },

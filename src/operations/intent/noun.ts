@@ -9,7 +9,7 @@ import { addIntent, intents } from './intents.js'
 
 const createIntent = change({
   ...intents.createDeclaration,
-  summary: 'Hold a value for a short time; coffer token create --token-intent-id makes a token of it.',
+  summary: 'Hold a value for a short time; `coffer token create --token-intent-id` makes a token of it.',
   details:
     'No answer shows the data. To use it in an expression: {{ token_intent: id | json: "$.data" }}. The data is deleted\n' +
     'with its token intent, after one day. The setting token_intents.ttl changes this time. The cvc of a card is deleted after\n' +

@@ -42,7 +42,7 @@ const createKey = change({
   details:
     'The vault keeps the private half and never shows it. The public half is shown once. A client encrypts data as a\n' +
     'compact JWE with ECDH-ES (X25519) and A256GCM, and writes the id of the key into the JWE header kid. Then store the JWE\n' +
-    'in the attribute encrypted, instead of data:\n' +
+    'in the attribute `encrypted`, instead of `data`:\n' +
     `coffer token create --type card --encrypted JWE. A tenant has at most ${MAX_KEYS} keys.`,
   http: {
     status: 201,

@@ -119,7 +119,8 @@ const verifyLog = detached({
   access: owner,
   summary: 'Verify that no log record was changed, removed, inserted or reordered.',
   details:
-    'Reads the whole log of the tenant. A server that has the vault open does not answer requests until the verification ends.',
+    'Reads the whole log of the tenant. If a server has the vault open, the server does not answer requests until the\n' +
+    'verification ends. This does not apply to PostgreSQL.',
   output: object({
     tenant: object({ id: uuid, name: text }),
     is_whole: boolean,

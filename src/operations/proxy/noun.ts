@@ -143,10 +143,10 @@ export const createProxy = change({
   details:
     'Code exports an asynchronous function that takes { args, configuration, req, logger, svc } and returns { body, headers }.\n' +
     'args is { body, headers, method, path, query } of a request, or { body, headers } of an answer. If code for requests\n' +
-    'returns { res }, the call gets this answer, and no request is sent. A mask replaces the text that the groups of its\n' +
-    'expression match. tokenize creates a token. append_json, append_header and append_text add a value to the message. In the\n' +
-    "options of tokenize and append_*, {{ req }} or {{ res }} is the body, and {{ transform_identifier: 'name' }} is the token of\n" +
-    'an earlier transform.',
+    'returns { res }, the call gets this answer, and no request is sent. A mask puts its replacement in place of each\n' +
+    'character that the groups of its expression match. tokenize creates a token. append_json, append_header and append_text\n' +
+    'add a value to the message. In the options of tokenize and append_*, {{ req }} or {{ res }} is the body, and\n' +
+    "{{ transform_identifier: 'name' }} is the token of an earlier transform.",
   input: proxyInput,
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
   check: checkBody,
@@ -202,7 +202,7 @@ const updateProxy = change({
 const patchProxy = change({
   ...proxies.patchDeclaration,
   plaintext: 'refused',
-  summary: 'Change a proxy: the configuration is merged, the rest is replaced.',
+  summary: 'Change a proxy: the configuration is merged, other given attributes are replaced.',
   details:
     'The body is a merge patch (RFC 7396). Only the attributes in the patch are changed. Null removes an attribute, or an\n' +
     'entry of the configuration.',

@@ -136,7 +136,7 @@ export const createReactor = change({
   summary: 'Create a reactor: code, or a formula, with a configuration.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, req, logger, svc } and returns\n' +
-    '{ raw, tokenize } or { res }; see coffer formula create. With the images node22 and node24, or without an\n' +
+    '{ raw, tokenize } or { res }; see coffer formula create. With the image node22 or node24, or without an\n' +
     'application, the client svc has the permissions in runtime.permissions, for every caller.',
   input: {
     ...lenientInput(['name'], {
@@ -203,7 +203,7 @@ export const updateReactor = change({
 export const patchReactor = change({
   ...reactors.patchDeclaration,
   plaintext: 'refused',
-  summary: 'Change a reactor: configuration and runtime are merged, the rest is replaced.',
+  summary: 'Change a reactor: configuration and runtime are merged, other given attributes are replaced.',
   details:
     'The body is a merge patch (RFC 7396). Only the attributes in the patch are changed. Null removes the application, the\n' +
     'runtime, or one entry of configuration or runtime. Code replaces a formula.',

@@ -170,7 +170,7 @@ function checkOwn(
       addError(
         errors,
         `${at}.key`,
-        `must be ${API_KEY} and 22 characters of ${BASE58_RULE}, or for serve --test-keys, it ${TEST_KEY_RULE}`,
+        `must be ${API_KEY} and 22 characters of ${BASE58_RULE}; with serve --test-keys, another key ${TEST_KEY_RULE}`,
       )
   }
   if (list === 'proxies' && key !== undefined && !isKey(String(key)))

@@ -138,6 +138,6 @@ async function requireRoom({ store, caller }: Context, field: 'application' | 'a
 
 export const noun = {
   name: 'session',
-  summary: 'Give browsers keys that live for minutes',
+  summary: 'Give browsers keys that expire after minutes or hours',
   operations: [createSession, authorizeSession],
 }

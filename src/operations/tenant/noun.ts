@@ -61,7 +61,7 @@ export const updateTenant = change({
       properties: { deduplicate_tokens: flag, disable_ephemeral_proxy: flag },
       additionalProperties: false,
       description:
-        'Each setting is "true" or "false". deduplicate_tokens: if equal data is stored again, the existing token is returned. disable_ephemeral_proxy: a call must name a proxy, not a URL. Without this flag the settings stay.',
+        'Each setting is "true" or "false". deduplicate_tokens: if equal data is stored again, the existing token is returned. disable_ephemeral_proxy: a call must name a proxy, not a URL. Without settings, the tenant keeps its settings.',
     },
   }),
   output: tenantOutput,

@@ -70,5 +70,5 @@ async function readRules({ expires_at }: Given, tools: CheckTools, budget: Budge
  */
 export function refuseExpressions({ caller }: Context, given: Given, names: readonly string[]): void {
   const name = caller.isNoReveal && names.find((each) => given[each] !== undefined)
-  if (name) throw noRevealError(`${name} here, which may show data`)
+  if (name) throw noRevealError(`${name} here, because its expressions may show data`)
 }

@@ -79,8 +79,8 @@ export const detokenizeTokens = query({
     'token intent with its data, {{ network_token: id }} for a network token, and {{ google_pay: id }} or\n' +
     '{{ apple_pay: id }} for a card of a wallet. Filters may follow.\n' +
     'If an expression is a whole string, its value keeps its JSON type. Inside other text, the value becomes text. Data is\n' +
-    'masked or redacted as in coffer token get. If the data is redacted, the value is null.\n' +
-    'At most 100 tokens, token intents, network tokens and cards of wallets.',
+    'masked or redacted as by `coffer token get`. If the data is redacted, the value is null.\n' +
+    'At most 100 tokens, token intents, network tokens and cards of wallets together.',
   access: requires('token:read'),
   route: 'POST /detokenize',
   http: { ignoresIdempotencyKey: true, body: { whole: 'payload' } },
@@ -183,7 +183,8 @@ function requireWholeValues(byText: FoundExpressions['byText']): void {
 }
 
 function requireSize(size: number, whole: string): void {
-  if (size > MAX_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
+  if (size > MAX_SIZE)
+    throw invalid(whole, 'must have at most about 16 million characters with the data of its tokens')
 }
 
 /** Returns the values of the references. @throws CofferError `validation`, `forbidden` */

@@ -119,11 +119,12 @@ async function importBatch(
 /** `done`: the number of rows that the run has imported. Undefined if the run belongs to another caller. */
 function refuseOrder(first: number, done: number | undefined): CofferError {
   if (done === undefined) return conflict('This batch does not follow the last batch of this run.')
-  const problem = `The run has imported ${done} rows, but this batch begins after row ${first}.`
+  const rows = done === 1 ? '1 row' : `${done} rows`
+  const problem = `The run has imported ${rows}, but this batch begins after row ${first}.`
   const remedy =
     first > done
-      ? `If lines were added to the --resume file, keep only its first ${done + 1} lines.`
-      : `If the end of the --resume file was lost, copy the rows after the first ${done} into a new file, and import that file with ` +
+      ? `If lines were added to the --resume file, remove all lines after line ${done + 1}.`
+      : `If the end of the --resume file was lost, copy the rows after row ${done} into a new file, and import that file with ` +
         'another file as --resume.'
   return conflict(`${problem} ${remedy}`)
 }

@@ -101,7 +101,7 @@ export const getToken = query({
 
 export const updateToken = change({
   name: 'token update',
-  summary: 'Change a token: data, mask and metadata are merged, the rest is replaced.',
+  summary: 'Change a token: data, mask and metadata are merged, other given attributes are replaced.',
   details:
     'The body is a merge patch (RFC 7396). Only the attributes in the patch are changed. Null removes an attribute.\n' +
     'Containers, search indexes and the fingerprint expression are replaced as a whole.',

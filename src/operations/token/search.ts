@@ -46,7 +46,7 @@ export const searchTokens = list({
     'Fields: id (for a UUID also its first 8 characters and *), type, data (a search index), fingerprint, container (a',
     'trailing * matches what follows), metadata.<key>, created_by, modified_by; created_at and modified_at as',
     '[a TO b], {a TO b} or a day (UTC). With the setting search.masked_data false, data and fingerprint match only',
-    'tokens whose data you may see.',
+    'tokens whose data you may see in plaintext.',
   ].join('\n'),
   access: requires('token:search'),
   route: 'POST /tokens/search',

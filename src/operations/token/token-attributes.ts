@@ -197,7 +197,7 @@ export const tokenOutput = output.component('Token', columns, {
     }),
   },
   'bank?': {
-    description: 'Only for a bank whose data is not redacted.',
+    description: 'Only for a token of the type bank, if its data is not redacted.',
     ...object({ routing_number: text, account_number_last4: text }),
   },
   '_extras?': {

@@ -25,9 +25,9 @@ export const tokenize = change({
   name: 'token tokenize',
   summary: 'Replace every value of a JSON document by a token.',
   details:
-    'An object with type and data or encrypted, or with token_intent_id, is a token request. The new token replaces the\n' +
-    'object. Every other string, number and boolean is replaced by the id of a new token. If one token is refused, no token is\n' +
-    'created. At most 1,000 tokens.',
+    'An object with token_intent_id, or with type and either data or encrypted, is a token request. The new token replaces\n' +
+    'the object. Every other string, number and boolean is replaced by the id of a new token. If one token is refused, no\n' +
+    'token is created. At most 1,000 tokens.',
   access: requires('token:create'),
   route: 'POST /tokenize',
   http: { body: { whole: 'payload' } },

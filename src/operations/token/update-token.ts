@@ -19,7 +19,7 @@ import { type TokenView, UPDATED, viewWritten } from './token-attributes.js'
 /** The maximum size of the data of a token after an update, in characters of JSON. */
 const LARGEST_DATA = 4 * 1024 * 1024
 const MERGED_LIMITS =
-  'must have at most 4,194,304 characters as JSON, and 50,000 values and property names, once it is merged'
+  'must have at most 4,194,304 characters as JSON, and at most 50,000 values and property names together, once it is merged'
 
 /**
  * Applies a merge patch. If the patched token has a duplicate, changes nothing and returns the duplicate.

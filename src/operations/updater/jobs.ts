@@ -24,8 +24,8 @@ export const createJob = change({
   name: 'updater job create',
   summary: 'Create a job that updates the cards of a file.',
   details:
-    'Then upload the file within an hour: coffer updater job upload, or a PUT to upload_url. The file is CSV with the\n' +
-    'columns token, expiration_year (2 digits), expiration_month and merchant_id. Only token is required.',
+    'Then upload the file within an hour: run `coffer updater job upload`, or send a PUT to upload_url. The file is CSV with\n' +
+    'the columns token, expiration_year (2 digits), expiration_month and merchant_id. Only token is required.',
   access: requires('account-updater:job:create'),
   route: 'POST /account-updater/jobs',
   http: { status: 201, body: { types: ['application/json'], isOptional: true } },
@@ -34,7 +34,7 @@ export const createJob = change({
     deduplicate_tokens: {
       type: 'boolean',
       description:
-        'Whether existing tokens of the new cards are updated and returned. Default: the setting of the tenant.',
+        'Whether existing tokens of the new cards are updated and returned. Default: the setting deduplicate_tokens of the tenant.',
     },
     merchant_id: { type: 'string', description: 'Accepted, without effect.' },
     result_version: {

@@ -34,7 +34,7 @@ export const updateNow = change({
     deduplicate_token: {
       type: 'boolean',
       description:
-        'Whether an existing token of the new card is updated and returned. Default: the setting of the tenant.',
+        'Whether an existing token of the new card is updated and returned. Default: the setting deduplicate_tokens of the tenant.',
     },
     merchant_id: { type: 'string', description: 'Accepted, without effect.' },
   }),

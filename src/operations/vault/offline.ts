@@ -61,7 +61,8 @@ export const copyVault = offline({
       const { findings = [], skipped, lost_tenants = [] } = copied
       if (lost_tenants.length > 0) await notice(describeLostTenants(lost_tenants))
       const lost = Object.values(skipped).reduce((sum, count) => sum + count, 0)
-      const left = lost === 0 && findings.length === 0 ? 'Nothing was left out' : `${lost} rows were left out`
+      const rows = lost === 1 ? '1 row was' : `${lost} rows were`
+      const left = lost === 0 && findings.length === 0 ? 'Nothing was left out' : `${rows} left out`
       await notice(`${left}. The damaged vault was not changed: keep it until you have checked the new one.`)
     } else await notice('Both vaults open with the same keys. Use only one of the two vaults from now on.')
     return copied
@@ -121,7 +122,10 @@ export const changePassphrase = offline({
       const opened = passphrases.find(({ id }) => id === openedBy)
       const replaced = opened ?? (passphrases.length === 1 ? passphrases[0] : undefined)
       if (replaced === undefined && passphrases.length > 1)
-        throw conflict('The vault has several passphrases. Use: coffer vault keys add, then remove.')
+        throw conflict(
+          'The vault has several passphrases. Add the new one: coffer vault keys add --passphrase. ' +
+            'Then remove the old one: coffer vault keys remove SLOT',
+        )
       kept = slots.filter((slot) => slot !== replaced)
       return kept.map(({ id }) => id)
     })
@@ -145,8 +149,8 @@ export const manageKeys = offline({
   summary: 'List, add or remove the keys and passphrases that open the vault.',
   details:
     'The action is list, add (a key file, or with --passphrase a passphrase) or remove SLOT. The last slot cannot be\n' +
-    'removed. remove asks first, unless --yes is given. Somebody who has kept the removed key and an older vault.json or\n' +
-    'backup can still read the files. To lock them out of the vault: coffer vault rekey.',
+    'removed. Before a removal, the command asks for confirmation, unless --yes is given. Somebody who has kept the removed\n' +
+    'key and an older vault.json or backup can still read the files. To lock them out of the vault: coffer vault rekey.',
   input: closedInput([], {
     action: { type: 'string', description: 'list, add or remove', default: 'list' },
     slot: { type: 'string', description: 'The slot to remove.' },

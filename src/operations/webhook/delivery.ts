@@ -59,7 +59,7 @@ export const deliveryFilters = {
 export const listDeliveries = list({
   name: 'webhook deliveries',
   access: owner,
-  summary: 'List the events of the last 24 hours for webhooks, sent or waiting: payload, answer, attempts.',
+  summary: 'List the events of webhooks from the last 24 hours, with state, payload, answer and attempts.',
   details:
     'Events that were never tried come first. Dropped events were waiting when their webhook was disabled. Events wait\n' +
     'until --allow-net names the host of their webhook.',

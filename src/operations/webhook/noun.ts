@@ -94,8 +94,8 @@ export const createWebhook = detached({
   plaintext: 'refused',
   summary: 'Send events to an address.',
   details:
-    'Each event is sent as a signed POST of JSON. Without a 2xx answer within 10 s, the event is sent again, at most 10\n' +
-    'times in about 2½ hours. Then the webhook is disabled. The server sends events only to hosts of --allow-net.',
+    'Each event is sent as a signed POST of JSON. Without a 2xx answer within 10 s, the event is sent again. After 10\n' +
+    'attempts in about 2½ hours, the webhook is disabled. The server sends events only to hosts of --allow-net.',
   input: inputSchema(REQUIRED, body),
   examples: [CREATE],
   check: readBody,

@@ -115,9 +115,10 @@ function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalCo
   if (torn > 0) {
     const path = setAside(options, wal)
     wal.truncate(wal.position)
+    const bytes = torn === 1 ? '1 byte' : `${torn} bytes`
     const what = isCovered
-      ? `The last change was never confirmed, and was removed (${torn} bytes)`
-      : `The write-ahead log ends with ${torn} bytes that do not open, and its head cannot tell whether they were confirmed`
+      ? `The last change was never confirmed, and was removed (${bytes})`
+      : `The end of the write-ahead log does not open (${bytes}), and the log's head cannot tell whether this end was confirmed`
     options.notice(
       `${what}. A copy of the whole log is in ${path}. Remove that file once you have checked that no change is missing.`,
     )

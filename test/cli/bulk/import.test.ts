@@ -235,7 +235,7 @@ testVault('no row is imported twice if the end of the --resume file is lost', as
       home,
       () => home.run(RESUME),
       5,
-      /has imported 1500 rows.* copy the rows after the first 1500 into a new file/,
+      /has imported 1500 rows.* copy the rows after row 1500 into a new file/,
     ],
     [
       far.home,
@@ -256,7 +256,7 @@ testVault('no row is imported twice if the end of the --resume file is lost', as
       place.write('rows.ndjson', lines(1502))
       t.match(await run(), {
         code: 5,
-        stderr: /lines were added to the --resume file, keep only its first 1501 lines/,
+        stderr: /lines were added to the --resume file, remove all lines after line 1501/,
       })
     }
   }

@@ -175,7 +175,7 @@ function readChanges(context: LsmOptions, wals: readonly WalRef[], findings: Fin
       if (end !== undefined && end !== ref.previous) note('An older log ends before the next log begins.')
       end = problem === undefined ? toBase64(intact.tag) : undefined
       if (problem !== undefined) addFinding(findings, WAL_PLACE, problem)
-      else if (torn > 0) note(`It ends with ${torn} unconfirmed bytes.`)
+      else if (torn > 0) note(`It has an unconfirmed end (${torn === 1 ? '1 byte' : `${torn} bytes`}).`)
       for (const frame of frames) changes.push(...frame.changes)
     } catch (error) {
       addFinding(findings, WAL_PLACE, error)

@@ -121,9 +121,9 @@ export class SSTable {
     this.hasDamagedEnd = !isWhole
     if (isWhole) return undefined
     if (difference === 0) return 'One of the two copies of its footer is damaged.'
-    return difference < 0
-      ? `The last ${-difference} bytes of the file are missing.`
-      : `The file has ${difference} more bytes than were written.`
+    const distance = Math.abs(difference)
+    const amount = distance === 1 ? '1 byte' : `${distance} bytes`
+    return difference < 0 ? `The file is ${amount} too short.` : `The file is ${amount} too long.`
   }
 
   readExactly(position: number, length: number): Buffer {
