@@ -131,8 +131,8 @@ export interface PutOptions {
   /** ms since the epoch. */
   expires?: number
   /**
-   * Skips the check whether the id is free. Requires: no record has this id, because the id is random or `isUsed`
-   * returned false.
+   * Skips the check whether the id is free. Requires: no record has this id, because the id is random, `isUsed` returned
+   * false, or `requireFree` has returned.
    */
   fresh?: boolean
   /** For changes that no caller of the API requested: the record keeps its time of modification. */
@@ -142,6 +142,11 @@ export interface PutOptions {
 export interface StoreWriter extends StoreReader {
   /** @throws CofferError `conflict` if a live record has this id */
   insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
+  /**
+   * Frees the id of an expired record, so that the caller can refuse an id before its first write.
+   * @throws CofferError `conflict` if a live record has this id
+   */
+  requireFree(kind: Kind, tenant: number, id: string): Promise<void>
   /**
    * Replaces a record and its options. Without `search`, the search values are removed. Without `expires`, the expiry
    * is removed. @throws CofferError `not_found` if no live record has this id

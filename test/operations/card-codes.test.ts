@@ -65,6 +65,25 @@ t.test('a read hides an expired card code, and the sweep erases only the code', 
   t.equal(await app.sweep(), 1)
 })
 
+t.test('a refused row of an import leaves no timer for its card code', async (t) => {
+  const vault = await openTestVault()
+  const { app, ask, clock } = vault
+  await ask('token create', { id: 'taken', type: 'token', data: 'a' })
+  const { results } = await ask('token import', {
+    rows: [{ id: 'taken', ...withCode('123') }, withCode('456')],
+  })
+  t.same(
+    results.map(({ status }) => status),
+    ['refused', 'created'],
+  )
+  t.same(
+    (await listTimers(vault)).map(({ holder_id }) => holder_id),
+    [results[1]!.id],
+  )
+  clock.now += HOUR_MS
+  t.equal(await app.sweep(), 1, 'only the code of the created token is erased')
+})
+
 t.test(
   'the timer of an old card code erases no newer code, and a code that is removed or kept forever has no timer',
   async (t) => {

@@ -186,13 +186,16 @@ async function write(
 ): Promise<void> {
   const { store, caller, containerSets } = context
   const storeSet = await containerSets.prepare(record.containers)
-  const isFree = isFresh || !(await store.isUsed('token', caller.tenant, id))
-  if (!isFree) await purgeExpired(context, id)
+  if (!isFresh && (await store.isUsed('token', caller.tenant, id))) {
+    await purgeExpired(context, id)
+    // An import continues after a refused row, so the row must be refused before the timer of its code is stored.
+    await store.requireFree('token', caller.tenant, id)
+  }
   if (draft.code !== undefined)
     record.code = await startCode(context, { holder: 'token', holder_id: id }, draft.code)
   const details = await enrichCard(context, record)
   if (details !== undefined) record.card_details = details
-  await store.insert('token', caller.tenant, record, { fresh: isFree, ...putOptions(draft) })
+  await store.insert('token', caller.tenant, record, { fresh: true, ...putOptions(draft) })
   await storeSet?.()
   if (!isFresh || draft.expires !== undefined) await countCreation(context, record, 'new')
   logToken(context, record)

@@ -20,6 +20,11 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
     if (putting !== undefined) await putting
   }
 
+  async requireFree(kind: Kind, tenant: number, id: string): Promise<void> {
+    const keys = this.cachedKeys(tenant) ?? (await this.keysOf(tenant))
+    await this.#ensureFree(kind, tenant, sealing.digestId(keys, kind, tenant, id))
+  }
+
   async replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
     const keys = await this.keysOf(tenant)
     const id = sealing.digestId(keys, kind, tenant, sealing.idOf(record))
