@@ -64,7 +64,7 @@ export const SETTINGS = {
   ),
   ownHost: flag(
     '--own-host <name>',
-    'a host name that means the server itself in reactor code, as https://NAME; repeatable, or separated by commas',
+    'a host name: requests of reactor code to https://NAME reach the server itself; repeatable, or separated by commas',
     { isRepeatable: true },
   ),
   modules: flag('--modules <directory>', 'bundles that reactor code may require, one file each'),

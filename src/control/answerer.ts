@@ -46,7 +46,7 @@ export interface VaultAnswererOptions {
 
 const METRICS_PATH = `${CONTROL_PATH}/metrics`
 
-/** Browsers request these paths to show the page. These requests are not recorded. */
+/** Browsers request these paths to show the page. These requests are not recorded, and no faults are applied to them. */
 const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
 
 export function createVaultAnswerer(given: VaultServiceOptions, options: VaultAnswererOptions): Answerer {
@@ -117,7 +117,7 @@ function answerDashboard(service: ServiceOptions, dashboard: Dashboard, send: Se
     isBelow(exchange.path, DASHBOARD_PATH) ? answer(exchange.request) : next(exchange)
 }
 
-/** Sends the requests of the page through the same steps as requests from outside. */
+/** Sends the requests of the page through the steps `recorded`. */
 function sendThrough(answer: Answer<VaultExchange>): SendRequest {
   return async (control, request, application) => {
     const exchange = new VaultExchange(request, control)

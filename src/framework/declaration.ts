@@ -165,7 +165,7 @@ export interface Given<
   /** Command lines. Each example must succeed in the vault of `coffer serve --demo`. */
   readonly examples: readonly string[]
   /**
-   * The log entry for each entity in `audit.record`. If only the owner may perform the operation, the log also gets an
+   * The default log entry of each call of `audit.record`. If only the owner may perform the operation, the log also gets an
    * entry for the tenant.
    */
   readonly log?: LogEntry

@@ -169,7 +169,7 @@ function OperationDetail({ operation }: { operation: Operation }) {
 }
 
 const MEANINGS: Record<string, string> = {
-  400: 'The request is not valid. The member “errors” of the answer names the wrong properties.',
+  400: 'The request is not valid. The member “errors” of the answer lists the invalid properties.',
   401: 'The API key is missing, unknown or expired.',
   403: 'The key has no permission for this.',
   404: 'There is nothing with this id.',

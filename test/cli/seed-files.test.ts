@@ -51,7 +51,7 @@ t.test('an error in a directory of seeds names the file and the place in this fi
     ],
     [/b\.json: tokens\[0\]/, { 'a.json': { tokens: [token] }, 'b.json': { tokens: [token] } }],
     [
-      /b\.json sets "name", and a file before it does too/,
+      /b\.json sets "name", and an earlier file also sets it/,
       { 'a.json': { name: 'x' }, 'b.json': { name: 'y' } },
     ],
     [/b\.json sets "tokens"/, { 'a.json': { tokens: [token] }, 'b.json': { tokens: 'many' } }],

@@ -138,20 +138,23 @@ t.test('a proxy without authentication has exactly the rights of its application
   t.equal((await keyed()).status, 401)
 })
 
-t.test('a proxy refuses large bodies, other methods and hosts that are not allowed', async (t) => {
-  const { ask, call } = await open(t)
-  const long = { method: 'POST', body: 'x'.repeat(65_537) }
-  t.match(await call('', long), { status: 413, json: { proxy_error: { status: 413 } } })
-  t.match(await call('', { method: 'HEAD' }), { status: 405 })
-  t.equal((await call('', { method: 'OPTIONS' })).headers.get('allow'), 'GET, POST, PUT, PATCH, DELETE')
-  const elsewhere = { ...long, body: '{{ card-1 }}', headers: { 'svc-proxy-url': 'http://a.example' } }
-  t.match(await call('', elsewhere), { status: 403 }, 'the host of the URL must be allowed')
-  t.same(
-    await ask('log reveals', { token: 'card-1' }),
-    { count: 0, seen_by: [], use_count: 0, used_by: [] },
-    'no token was used',
-  )
-})
+t.test(
+  'a proxy refuses large bodies, the methods HEAD and OPTIONS, and hosts that are not allowed',
+  async (t) => {
+    const { ask, call } = await open(t)
+    const long = { method: 'POST', body: 'x'.repeat(65_537) }
+    t.match(await call('', long), { status: 413, json: { proxy_error: { status: 413 } } })
+    t.match(await call('', { method: 'HEAD' }), { status: 405 })
+    t.equal((await call('', { method: 'OPTIONS' })).headers.get('allow'), 'GET, POST, PUT, PATCH, DELETE')
+    const elsewhere = { ...long, body: '{{ card-1 }}', headers: { 'svc-proxy-url': 'http://a.example' } }
+    t.match(await call('', elsewhere), { status: 403 }, 'the host of the URL must be allowed')
+    t.same(
+      await ask('log reveals', { token: 'card-1' }),
+      { count: 0, seen_by: [], use_count: 0, used_by: [] },
+      'no token was used',
+    )
+  },
+)
 
 t.test('code of a proxy cannot set headers of the connection, and its errors reveal no data', async (t) => {
   const { ask, call, create, stub } = await open(t)

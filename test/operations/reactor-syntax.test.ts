@@ -44,7 +44,7 @@ for (const [code, message] of [
     t.match(made2, { state: 'failed', requested: { error_code: 'code_invalid' } })
   })
 
-t.test('reactor code that compiles is not refused, whatever the code declares', async (t) => {
+t.test('reactor code that compiles is not refused, whatever the code does', async (t) => {
   await using vault = await openTestVault()
   for (const code of [
     GOOD,

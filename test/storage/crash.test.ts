@@ -1,5 +1,5 @@
 /**
- * The tests end the process or the machine at every step of the disk. After the crash, the vault must open with every
+ * The tests end the process or the machine at every operation on the disk. After the crash, the vault must open with every
  * acknowledged change. The interrupted unit of work must be stored completely or not at all.
  */
 import t, { type Test } from 'tap'

@@ -25,7 +25,7 @@ const ALL_VISIBLE = 94
 
 /**
  * Whether a random text with this length and alphabet has at least 128 bits. No check can show that a text is random.
- * Therefore only short and obviously repetitive texts are refused.
+ * Therefore a text of visible characters is refused only if it is too short or obviously repetitive.
  */
 export function isControlKey(text: string): boolean {
   if (!VISIBLE.test(text) || REPEATED.test(text) || new Set(text).size < MIN_DIFFERENT) return false

@@ -1,4 +1,4 @@
-/** A request on a socket. The response is not sent faster than the client reads. */
+/** A request on a socket. A streamed response is not sent faster than the client reads. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CofferError } from '../../errors.js'
 import type { Answerer } from '../answerer.js'
@@ -22,6 +22,7 @@ export interface Service extends Pick<AnswererOptions, 'record' | 'reportFault'>
 
 /** `end` is called when the request is answered or the client has disconnected. */
 interface Line {
+  /** True if no further request waits on the connection. */
   readonly isLast: boolean
   end(): void
 }
@@ -36,7 +37,9 @@ export class ServedRequest implements HttpRequest {
   readonly #message: IncomingMessage
   readonly #response: ServerResponse
   readonly #body: RequestBody
+  /** The request is answered, or the client has disconnected. */
   #isClosed = false
+  /** The work for the request is finished. */
   #isDone = false
 
   constructor(
@@ -83,7 +86,7 @@ export class ServedRequest implements HttpRequest {
     try {
       await this.#send(await answerer(this))
     } catch (error) {
-      // Only this connection is closed. Other connections are not affected.
+      // Only this connection is closed. `Connection` then calls `close`.
       this.#message.socket.destroy()
       reportFault?.(error, createTraceId())
     }
@@ -102,7 +105,7 @@ export class ServedRequest implements HttpRequest {
 
   /**
    * Calls `listener` when the client disconnects or closes its sending side, because a client that gives up may do
-   * either.
+   * either. Also calls it after the answer, so `listener` may be called twice.
    */
   onLeave(listener: () => void): void {
     const { socket } = this.#message

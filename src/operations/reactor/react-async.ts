@@ -48,7 +48,7 @@ export const reactNow = detached({
   name: 'reactor react',
   summary: 'Run a reactor with arguments, in which {{ token id }} stands for the data of the token.',
   details:
-    'If an expression is a whole string, its value keeps its JSON type. Inside other text, the value becomes text. At most\n' +
+    'If a string consists of only one expression, the value keeps its JSON type. Inside other text, the value becomes text. At most\n' +
     '100 tokens. Parameters that the formula declares are converted to their types, and required unless they are optional.\n' +
     'The setting reactors.undeclared_args decides whether other parameters are passed on. If code returns an HTTP answer of\n' +
     'its own, the command prints this answer as res. With callback_url in the body, the run begins later, and its answer is\n' +

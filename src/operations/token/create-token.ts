@@ -1,6 +1,6 @@
 /**
- * Creates tokens, also from token intents and from encrypted data. Each creation reads the stored data first, then
- * decides, and then writes.
+ * Creates tokens, also from token intents and from encrypted data. Each creation refuses a token before its first
+ * write, because an import continues after a refused row.
  */
 import { containerSetId } from '../../domain/access/container.js'
 import type { Transform } from '../../domain/access/permissions.js'
@@ -55,8 +55,8 @@ async function createEncrypted<T extends Named>(context: Context, wanted: Encryp
 }
 
 /**
- * Creates a token from the intent, and removes the intent. If the token has a duplicate, updates the duplicate
- * instead of creating the token.
+ * Creates a token from the intent, and removes the intent. If the token has a duplicate that the caller may update,
+ * updates the duplicate instead of creating the token.
  */
 async function convertIntent<T extends Named>(
   context: Context,
@@ -96,8 +96,8 @@ async function convertIntent<T extends Named>(
 }
 
 /**
- * Creates the token of a card that replaces another card. If the token has a duplicate, updates and returns the
- * duplicate. `deduplicates`: the default is the setting of the tenant.
+ * Creates the token of a card that replaces another card. If the token has a duplicate that the caller may update,
+ * updates and returns the duplicate. `deduplicates`: the default is the setting of the tenant.
  */
 export function createReplacement(
   context: Context,

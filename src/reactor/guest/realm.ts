@@ -139,7 +139,7 @@ function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unkno
     return controller.signal
   })
   return {
-    // The `Date` and `Math` of SES compartments have neither the time nor random numbers.
+    // The `Date` and `Math` of SES compartments have neither the time nor random numbers. The other three are missing.
     ...{ Date: GuestDate, Math, Intl, Float32Array, Float64Array },
     ...{ Buffer, URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, crypto },
     ...{ Headers, Request, Response, ReadableStream, AbortController, AbortSignal, Event, EventTarget },
@@ -170,7 +170,7 @@ function hardenHiddenPrototypes(harden: Ses['harden']): void {
 
 /**
  * Removes frames outside of reactor code, because they contain paths of this machine. Subtracts the length of the
- * wrapper from columns of the first line.
+ * wrapper from columns of the first line of the main file.
  */
 function cleanStack(stack: string): string | undefined {
   const isOurs = (line: string) =>

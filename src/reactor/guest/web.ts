@@ -122,7 +122,8 @@ function toHeaderName(name: unknown): string {
 
 function toHeaderValue(value: unknown): string {
   const text = String(value).trim()
-  if (/[\0\r\n]/.test(text)) throw new TypeError('Invalid header value: it has a line break')
+  if (/[\0\r\n]/.test(text))
+    throw new TypeError('Invalid header value: it has a line break or a NUL character')
   return text
 }
 

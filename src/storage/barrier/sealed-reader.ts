@@ -22,8 +22,8 @@ import { type RecordCache, sumCounters } from './record-cache.js'
 import * as sealing from './sealing.js'
 
 /**
- * A page of locations contains sealed records up to this many bytes in total. Beyond this limit, a large record of the
- * page is read only when it is opened.
+ * A page of locations contains sealed records up to this many bytes in total. Beyond this limit, the engine may leave
+ * records unread. Such a record is read when it is opened.
  */
 const HELD_BYTES = 1024 * 1024
 /** After opening this many sealed bytes, which takes a few milliseconds, the reader lets other requests run. */

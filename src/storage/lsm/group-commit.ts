@@ -7,7 +7,9 @@
  *                              WAL (write-ahead log): unsynced changes and entries
  *                                │ sync
  *                                ▼
- *                              durable: readers see it, and waiting transactions are acknowledged
+ *                              durable: readers see it
+ *
+ * A transaction that must wait is acknowledged after its frame is written and, if the group needs a sync, synced.
  *
  * A transaction that only reads is acknowledged immediately, if its log entries can wait. Until these log entries are
  * durable, they are pending: queries of a tenant's log find them, and a crash would lose them.
@@ -23,7 +25,7 @@
  *                                                    group.pending of the next group      receives the error
  *
  * `group.waiting` contains the transactions of the group that are not acknowledged. After a failed write, `failure` is
- * set until the next frame or sync succeeds. While `failure` is set, every transaction of a group waits. `#patience`
+ * set until a commit writes a frame or syncs. A sync in the background does not clear `failure`. While `failure` is set, every transaction of a group waits. `#patience`
  * runs while acknowledged entries are pending.
  */
 import { type LogEntry, type LogSealer, logUnavailable, MAX_PENDING_MS } from '../engine.js'
@@ -56,7 +58,7 @@ class Group {
 export class GroupCommit {
   counters: Counters
   sealer: LogSealer | undefined
-  /** Why the last group could not be stored. The next group includes the acknowledged entries of the failed group. */
+  /** Why the last commit or sync failed. The next group includes the acknowledged entries of a failed group. */
   failure: unknown
   readonly #tree: LsmTree
   readonly #now: () => number
@@ -67,7 +69,7 @@ export class GroupCommit {
   #newChanges = new Memtable()
   readonly #patience = new Deadline(MAX_PENDING_MS)
 
-  /** `recordWrite` receives the error of each write of changes, or undefined if the write succeeded. */
+  /** `recordWrite` receives the error of each failed group, and undefined after each write of changes. */
   constructor(tree: LsmTree, now: () => number, recordWrite: (error?: unknown) => void) {
     this.#tree = tree
     this.#now = now
@@ -117,8 +119,8 @@ export class GroupCommit {
   }
 
   /**
-   * Acknowledges a transaction without changes. If the transaction may have seen unsynced changes, the acknowledgement
-   * waits for the sync of the group.
+   * Acknowledges a transaction that stores no changes. If the group needs a sync, the acknowledgement waits for this
+   * sync, because the transaction may have seen the changes of the group.
    */
   acknowledge(waiter: Waiter): void {
     if (this.#group.needsSync) this.#group.waiting.push(waiter)
@@ -164,14 +166,14 @@ export class GroupCommit {
     }
     if (this.#hasPending) this.#patience.start()
     else this.#patience.stop()
-    // The tree now has all changes except the changes of the group. Under steady writes the group is never empty, so
-    // the synced changes must be forgotten here, or they would stay in memory twice.
+    // The tree now has all changes except the changes of the group. If no commit syncs, the synced changes are forgotten
+    // only here. Otherwise they would stay in memory twice.
     this.#newChanges = new Memtable(this.#group.changes)
   }
 
   /**
    * Writes the group as one frame and acknowledges its transactions. If the write fails, the transactions receive the
-   * error, and this function also returns the error.
+   * error, and this function also returns the error. Requires: no transaction is enqueued during a commit.
    */
   async commit(): Promise<unknown> {
     const group = this.#group

@@ -1,10 +1,12 @@
 /**
- * One attempt at a unit of work. A read is sent at once, and its result is recorded as a precondition (`read-set.ts`).
- * A change waits (`write-set.ts`), and the commit sends all changes and preconditions with one statement. A read that
- * must show a waiting change sends this change first. Once a change was sent, the attempt is one transaction
- * (`session.ts`). If a precondition is not met, or if the plan does not allow the next step, a {@link Collision} ends
- * the attempt. The engine then runs the unit again, with the plan that `attempt.ts` derives from the reason of the
- * collision.
+ * One attempt at a unit of work. A read is sent at once. In mode `change`, reads by id and pages by key become
+ * preconditions (`read-set.ts`). A change waits (`write-set.ts`), and the commit sends all changes and preconditions
+ * with one statement. A read that must show a waiting change sends this change first. Once a change was sent, the
+ * attempt is one transaction (`session.ts`). If a precondition is not met, or if the plan does not allow the next step,
+ * a {@link Collision} ends the attempt. The engine then runs the unit again, with the plan that `attempt.ts` derives
+ * from the reason of the collision.
+ *
+ * A moment is the state of the database that one statement reads. Two statements can read different moments.
  */
 import { CofferError } from '../../errors.js'
 import type * as port from '../engine.js'
@@ -81,6 +83,7 @@ export class Unit implements port.EngineWriter {
     const { kind, tenant, size, below, above, where } = query
     if (size === 1 && below === undefined && above === undefined && where !== undefined && 'key' in where) {
       const newest = await this.#readKey({ kind, tenant, id: where.key }, sql.NEWEST)
+      // If the newest row has expired, an older row may be live.
       if (newest.kind === null || this.#isLive(newest)) return sql.rowsOf([newest])
     }
     return sql.rowsOf(await this.#search(query))
@@ -128,7 +131,8 @@ export class Unit implements port.EngineWriter {
 
   /**
    * In mode `change`, the result becomes a precondition. The number of rows for each key shows whether rows were added
-   * or removed. The revisions show whether rows of the page were changed. A query without a key has no precondition.
+   * or removed. The revisions show whether rows of the page were changed. A query by cursor or without a key has no
+   * precondition.
    */
   async #search(query: port.Query | port.SeekQuery): Promise<Answer[]> {
     const { kind, tenant } = query
@@ -155,7 +159,7 @@ export class Unit implements port.EngineWriter {
     return (await this.#read({ ...key, asks }, { prefix: prefixOf(key), kind: key.kind }))[0]
   }
 
-  /** First sends the unsent changes of rows in the scope. */
+  /** If rows in the scope have unsent changes, first sends all changes of the kind, because counts go by kind. */
   async #read(wanted: Statement | sql.Lookup, { prefix, kind }: Scope): Promise<Answer[]> {
     this.#refuseLate()
     if (this.#collision !== undefined) throw this.#collision
@@ -252,7 +256,8 @@ export class Unit implements port.EngineWriter {
   /**
    * Stores everything, if the preconditions still hold. If the unit changes rows or has read at several moments, the
    * revisions and the counts of rows are compared. If the unit stores only log entries or the time, only the counts are
-   * compared, because comparing revisions locks rows. @throws Collision
+   * compared, because comparing revisions locks rows. If the unit stores nothing and has read at one moment, nothing is
+   * compared. @throws Collision
    */
   async commit(): Promise<void> {
     if (this.#collision !== undefined) throw this.#collision
@@ -318,7 +323,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * @throws Collision if the preconditions are not met, because an inconsistent read may have caused the unit's error
+   * @throws Collision if the unit has read at several moments and the preconditions are not met, because an
+   * inconsistent read may have caused the unit's error
    */
   async #abandonIfCurrent(): Promise<void> {
     for (const change of this.#writes.unsentRows()) this.#reads.requireRevision(change, change.was)
@@ -333,7 +339,7 @@ export class Unit implements port.EngineWriter {
   }
 
   #refuseLate(): void {
-    if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
+    if (this.#isOver) throw new CofferError('internal', 'A unit of work was used after it had ended.')
   }
 
   get #isChange(): boolean {

@@ -338,7 +338,7 @@ export async function walk(
 
   function callAll(work: Any, path: string, holder: object | undefined): void {
     if (work === itself) return
-    // Functions of the language get few arguments, because their behaviour is known. These calls only show what the
+    // Functions of the language are called with few argument lists and receivers, because their behaviour is known. These calls only show what the
     // functions pass to callbacks.
     const isOurs = !language.has(work)
     for (const args of argumentLists(isOurs)) {

@@ -82,7 +82,9 @@ function merge(files: readonly SeedFile[]): object {
       if (known === undefined) merged.set(property, value)
       else if (Array.isArray(known) && Array.isArray(value)) merged.set(property, [...known, ...value])
       else
-        throw usage(`--seed: ${name} sets "${property}", and a file before it does too. Set it in one file.`)
+        throw usage(
+          `--seed: ${name} sets "${property}", and an earlier file also sets it. Set it in one file.`,
+        )
     }
   }
   return Object.fromEntries(merged)
