@@ -146,7 +146,7 @@ class TenantReader {
     if (this.#characters > MAX_CHARACTERS)
       throw new CofferError(
         'too_large',
-        `The records of the server have more than ${MAX_CHARACTERS} characters, the limit.`,
+        `The records of the server have more than ${MAX_CHARACTERS.toLocaleString('en')} characters, which is the limit.`,
       )
     return answer
   }

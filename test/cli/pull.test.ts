@@ -334,7 +334,7 @@ t.test('a hostile server ends pull with an error, and pull leaves no file', asyn
     [
       'many large pages',
       (...exchange) => page([{ ...item(drawn++), name: 'x'.repeat(5 * 1024 * 1024) }], 1e9)(...exchange),
-      /more than 16 MiB/,
+      /more than 16,777,216 characters/,
     ],
     [
       'more than a seed file may have',
