@@ -220,7 +220,7 @@ function DeliveryDetail({ delivery, isOpened, isBlocked }: DetailProps) {
     'Trace id': <code>{trace}</code>,
     'Last attempt': attempted_at && <Time of={attempted_at} />,
     'Next attempt': isBlocked && state === 'waiting' ? NO_ATTEMPT : due_at && <Time of={due_at} />,
-    Failure: failure,
+    Failure: failure && divideRefusal(failure).reason,
   }
   return (
     <>

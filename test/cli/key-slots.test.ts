@@ -22,7 +22,7 @@ testVault(
     t.not(code, 0)
     t.match(
       stderr,
-      /The new key file \S+second\.key is written, but it may not open the vault\. If coffer vault keys list/,
+      /The new key file \S+second\.key is written, but it may not open the vault\. If `coffer vault keys list` shows/,
     )
     t.equal((await home.json('vault keys list')).length, 1)
   },

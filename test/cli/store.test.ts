@@ -96,7 +96,7 @@ t.test('a wrong option for a vault in a store is refused, and no error shows a p
   const typed = address.replace('test@', 'test:topsecret@')
   for (const [line, code, stderr] of [
     ['serve --ephemeral --workers 2', 2, /PostgreSQL/],
-    [`serve --store ${address} --workers 2 --rate-limit 1/s`, 2, /count separately/],
+    [`serve --store ${address} --workers 2 --rate-limit 1/s`, 2, /--rate-limit and --workers/],
     ['serve --workers 65', 2, /from 1 to 64/],
     [`token list --store ${address} --vault here`, 2, /--vault and --store/],
     [`token list --vault ${address}`, 2, /named with --store/],
