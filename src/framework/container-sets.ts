@@ -1,6 +1,6 @@
 /**
- * The distinct sets of containers that tokens have. To list the tokens that access rules permit, Coffer decides once
- * for each set instead of once for each token. A set is stored with its first token, and removed some time after no
+ * The distinct sets of containers that tokens have. A list of the tokens that access rules permit needs
+ * one decision for each set, not for each token. A set is stored with its first token, and removed some time after no
  * token has the set any more.
  */
 import { containerSet, containerSetId } from '../domain/access/container.js'

@@ -56,8 +56,8 @@ export async function openImportLog(
     resumed,
     rows: resumed?.lines.length ?? 0,
     /**
-     * The number of rows of a batch that an earlier run may have sent without storing the results. 0 if there is no
-     * such batch.
+     * An earlier run may have sent a batch without storing its results. Then this is the number of rows of the batch.
+     * Otherwise this is 0.
      */
     pending,
     refused,

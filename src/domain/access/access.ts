@@ -43,9 +43,8 @@ export interface PassedOver {
 }
 
 /**
- * The first rule that covers `container` and grants `permission` decides. Without such a rule, `grants.permissions`
- * decides.
- * `id`: the id of the token.
+ * The first rule that covers `container` and grants `permission` decides. If no rule does, `grants.permissions`
+ * decides. `id`: the id of the token.
  */
 export function decideContainer(grants: Grants, permission: Permission, container: string, id?: string) {
   const passedOver: PassedOver[] = []

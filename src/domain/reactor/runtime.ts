@@ -140,7 +140,7 @@ const RULES: Readonly<Record<string, Rule>> = {
 }
 
 /**
- * Reads the `runtime` of a transform. Its options are those of a reactor, except `async`. Calls `add` for each invalid
+ * Reads the `runtime` of a transform. It has the options of a reactor, except `async`. Calls `add` for each invalid
  * option.
  */
 export function readRuntime(given: unknown, add: (name: string, message: string) => void): RuntimeOptions {

@@ -53,7 +53,7 @@ function sampleRecord({ createUuid, now }: Tools): Record<string, unknown> {
   }
 }
 
-/** Sample values that differ from those of {@link sampleRecord}, by the beginning of the event type. */
+/** Values that replace values of {@link sampleRecord}, by the beginning of the event type. */
 const SPECIAL: readonly (readonly [prefix: string, values: Readonly<Record<string, string>>])[] = [
   ['application.', { type: 'private' }],
   ['proxy.', { type: 'configured' }],

@@ -228,7 +228,7 @@ export function createRequire(modules: Modules): Require {
     const bundle = bundles(name)
     if (bundle !== undefined) return evaluate(bundle, `${name}.js`)
     if (name === 'node-fetch') {
-      // As in the npm package, the function is the module and also its `default`.
+      // The function is the module and also its `default`, as in the npm package.
       const module: Any = (...args: unknown[]) => fetch(...args)
       return Object.assign(module, { default: module, Headers, Request, Response })
     }

@@ -23,7 +23,7 @@ import * as sealing from './sealing.js'
 
 /**
  * A page of locations contains sealed records up to this many bytes in total. Beyond this limit, the engine may leave
- * records unread. Such a record is read when it is opened.
+ * records unread. The reader reads an unread record when it opens the record.
  */
 const HELD_BYTES = 1024 * 1024
 /** After opening this many sealed bytes, which takes a few milliseconds, the reader lets other requests run. */

@@ -80,7 +80,7 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
     for (const { sstable } of written) sstable.close()
     tree.close()
   }
-  // Opening the tree removes all tables and logs that `state` does not list, and thereby those that the old keys open.
+  // Opening the tree removes the tables and logs of the old keys, because `state` does not list them.
   openLsmTree(next).close()
   const aside = listSetAside(present)
   if (aside.length > 0)
